@@ -1,0 +1,1 @@
+//! What a CNI configuration directory means to a container runtime. Pure: contents come in.

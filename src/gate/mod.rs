@@ -1,0 +1,49 @@
+//! Gates: one file a kind. Each has one `check`, which says what it found.
+
+pub mod threshold;
+
+/// What one evaluation of a gate found, with what a person should know of it.
+///
+/// `unknown` (not evaluated yet, or not to be evaluated now) never removes a taint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The condition holds; what was seen.
+    Open(String),
+    /// It does not; the reason, which a person can act on.
+    Closed(String),
+    /// It could not be asked; why.
+    Unknown(String),
+}
+
+impl Outcome {
+    /// Whether the condition holds.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    /// `open`, `closed` or `unknown`: the words of logs, status and metrics.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "open",
+            Self::Closed(_) => "closed",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// What was seen, or the reason why it is not open.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Open(message) | Self::Closed(message) | Self::Unknown(message) => message,
+        }
+    }
+}
+
+/// `Ok` is what was seen, `Err` the reason why the gate is closed.
+impl From<Result<String, String>> for Outcome {
+    fn from(result: Result<String, String>) -> Self {
+        result.map_or_else(Self::Closed, Self::Open)
+    }
+}

@@ -1,0 +1,100 @@
+//! How many answers in a row change a gate's state. Pure.
+
+use super::Outcome;
+
+/// Counts answers as the kubelet does (pkg/kubelet/prober/worker.go, `doProbe`): a result that falls short of its
+/// threshold leaves the state as it is, and a different result starts the count again at 1.
+#[derive(Debug)]
+pub struct Threshold {
+    success: u32,
+    failure: u32,
+    run: u32,
+    last_open: Option<bool>,
+    state: Outcome,
+}
+
+impl Threshold {
+    /// `success` and `failure` are `successThreshold` and `failureThreshold`, each at least 1.
+    #[must_use]
+    pub fn new(success: u32, failure: u32) -> Self {
+        Self {
+            success,
+            failure,
+            run: 0,
+            last_open: None,
+            state: Outcome::Unknown("not evaluated yet".into()),
+        }
+    }
+
+    /// Takes one answer in and gives the state after it.
+    ///
+    /// `Unknown` replaces the state at once and starts both counts afresh: it is no evidence either way.
+    pub fn record(&mut self, answer: Outcome) -> &Outcome {
+        let open = match &answer {
+            Outcome::Unknown(_) => {
+                self.last_open = None;
+                self.run = 0;
+                self.state = answer;
+                return &self.state;
+            }
+            Outcome::Open(_) => true,
+            Outcome::Closed(_) => false,
+        };
+        self.run = if self.last_open == Some(open) {
+            self.run.saturating_add(1)
+        } else {
+            1
+        };
+        self.last_open = Some(open);
+        let needed = if open { self.success } else { self.failure };
+        if self.run >= needed {
+            self.state = answer;
+        } else if !self.state.is_open() {
+            // Still not open: keep the reason up to date, and say how far the count is.
+            let message = match answer {
+                Outcome::Open(seen) => {
+                    format!("{} of {needed} successes in a row: {seen}", self.run)
+                }
+                other => other.message().to_owned(),
+            };
+            self.state = Outcome::Closed(message);
+        }
+        &self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn states(success: u32, failure: u32, answers: &str) -> String {
+        let mut threshold = Threshold::new(success, failure);
+        answers
+            .chars()
+            .map(|answer| {
+                let state = threshold.record(match answer {
+                    'o' => Outcome::Open(String::new()),
+                    'c' => Outcome::Closed(String::new()),
+                    _ => Outcome::Unknown(String::new()),
+                });
+                state.state().chars().next().unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn successes_open_only_when_there_are_enough_in_a_row() {
+        assert_eq!(states(3, 1, "oocooo"), "ccccco");
+    }
+
+    #[test]
+    fn failures_close_only_when_there_are_enough_in_a_row() {
+        assert_eq!(states(1, 3, "occoccc"), "ooooooc");
+    }
+
+    #[test]
+    fn unknown_is_taken_at_once_and_starts_both_counts_afresh() {
+        assert_eq!(states(2, 1, "oouoo"), "couco");
+        assert_eq!(states(1, 2, "ocuc"), "oouc");
+    }
+}

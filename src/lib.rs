@@ -1,0 +1,10 @@
+//! untaint removes a start-up taint from its own Node once the node is really ready for ordinary pods.
+//!
+//! Data flows one way: [`config`] → [`gate`] → [`rule`] (the decision) → [`node`] (the write) → `status` → `server`.
+//! [`taint`], [`conflist`], [`rule`], [`gate::threshold`] and [`node::patch`] are pure: contents and time come in as
+//! arguments. Only [`agent`] composes.
+
+pub mod config;
+pub mod conflist;
+pub mod gate;
+pub mod taint;

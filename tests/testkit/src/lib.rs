@@ -1,0 +1,1 @@
+//! What untaint is tested against.
