@@ -16,6 +16,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Nothing has been asked yet.
+    #[must_use]
+    pub fn unevaluated() -> Self {
+        Self::Unknown("not evaluated yet".into())
+    }
+
     /// Whether the condition holds.
     #[must_use]
     pub fn is_open(&self) -> bool {

@@ -22,7 +22,7 @@ impl Threshold {
             failure,
             run: 0,
             last_open: None,
-            state: Outcome::Unknown("not evaluated yet".into()),
+            state: Outcome::unevaluated(),
         }
     }
 

@@ -1,0 +1,68 @@
+//! `untaint run --once`: when it is done. Pure.
+
+use std::time::{Duration, Instant};
+
+/// How long to wait before another last look after one that failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Waits until there has been nothing left to do for `settle`.
+pub(super) struct Once {
+    settle: Duration,
+    due_at: Option<Instant>,
+}
+
+impl Once {
+    pub(super) fn new(settle: Duration) -> Self {
+        Self { settle, due_at: None }
+    }
+
+    /// `done`: there is nothing left to do with the Node as it is known.
+    pub(super) fn step(&mut self, now: Instant, done: bool) {
+        self.due_at = done.then(|| self.due_at.unwrap_or(now + self.settle));
+    }
+
+    /// When the last look is due.
+    pub(super) fn due_at(&self) -> Option<Instant> {
+        self.due_at
+    }
+
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.due_at.is_some_and(|due_at| due_at <= now)
+    }
+
+    /// The last look failed: look again.
+    pub(super) fn postpone(&mut self, now: Instant) {
+        self.due_at = self.due_at.map(|_| now + RETRY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_due_once_there_was_nothing_to_do_for_the_whole_settle_time() {
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut once = Once::new(second);
+        once.step(start, true);
+        once.step(start + second / 2, false);
+        once.step(start + second, true);
+        assert!(!once.is_due(start + second), "the taint came back in between");
+        once.step(start + second * 2, true);
+        assert!(once.is_due(start + second * 2));
+    }
+
+    #[test]
+    fn a_failed_last_look_is_repeated_later_and_not_if_there_is_something_to_do_again() {
+        let start = Instant::now();
+        let mut once = Once::new(Duration::ZERO);
+        once.step(start, true);
+        once.postpone(start);
+        once.step(start, true);
+        assert!(!once.is_due(start) && once.is_due(start + RETRY));
+        once.step(start, false);
+        once.postpone(start);
+        assert_eq!(once.due_at(), None);
+    }
+}

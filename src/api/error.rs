@@ -1,0 +1,123 @@
+//! What went wrong with a request, as far as a caller must tell cases apart.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use kube::core::Status;
+use tokio_rustls::rustls;
+
+/// Longest message kept of a server or a proxy.
+const MAX_MESSAGE: usize = 1024;
+
+/// Why a request has no answer, or not the one wished for.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ApiError {
+    /// The credentials or the address could not be read.
+    #[error("credentials: {0}")]
+    Credentials(String),
+    /// The server's certificate was not accepted; nothing was sent.
+    #[error("{0}")]
+    Certificate(String),
+    /// No connection, or it broke or fell silent: whether the request took effect is unknown.
+    #[error("{0}")]
+    Transport(String),
+    /// The answer is not what the API promises.
+    #[error("answer not understood: {0}")]
+    Malformed(String),
+    /// The server refused.
+    #[error("{code}: {message}")]
+    Refused {
+        /// The HTTP status, 400 or more.
+        code: u16,
+        /// The message of the `Status` object, or the text that came in its place.
+        message: String,
+        /// Whether the `Status` names what it is about. A failed `test` of a JSON Patch does not; a denial by an
+        /// admission policy or a failed validation does.
+        detailed: bool,
+        /// How long the server asks to stay away.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl ApiError {
+    /// The HTTP status, if the server answered.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// How long the server asks to stay away.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// From an answer of 400 or more: its body is a `Status`, or whatever a proxy says.
+    pub(super) fn refused(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        if let Ok(status) = serde_json::from_slice::<Status>(body) {
+            return Self::from_status(&Status { code, ..status }, retry_after);
+        }
+        let message = bounded(String::from_utf8_lossy(body).trim());
+        Self::Refused {
+            code,
+            message,
+            detailed: false,
+            retry_after,
+        }
+    }
+
+    /// From a `Status` in a body or in an `ERROR` event of a watch.
+    pub(super) fn from_status(status: &Status, retry_after: Option<Duration>) -> Self {
+        let details = status.details.as_ref();
+        let asked = details
+            .map(|details| details.retry_after_seconds)
+            .filter(|seconds| *seconds > 0);
+        Self::Refused {
+            code: status.code,
+            message: bounded(&status.message),
+            detailed: details
+                .is_some_and(|details| !details.name.is_empty() || !details.causes.is_empty()),
+            retry_after: retry_after.or(asked.map(|seconds| Duration::from_secs(seconds.into()))),
+        }
+    }
+
+    /// From a failure of the connection, with every cause in one line.
+    pub(super) fn transport(error: &(dyn Error + 'static)) -> Self {
+        let chain: Vec<&(dyn Error + 'static)> =
+            std::iter::successors(Some(error), |error| (*error).source()).collect();
+        let mut causes: Vec<String> = Vec::new();
+        for cause in chain.iter().map(ToString::to_string) {
+            // Wrappers like to repeat what they wrap.
+            if causes.last().is_none_or(|last| !last.contains(&cause)) {
+                causes.push(cause);
+            }
+        }
+        let message = bounded(&causes.join(": "));
+        if chain.iter().any(|cause| is_certificate_error(*cause)) {
+            Self::Certificate(message)
+        } else {
+            Self::Transport(message)
+        }
+    }
+}
+
+fn is_certificate_error(error: &(dyn Error + 'static)) -> bool {
+    let inner = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    let error = inner
+        .and_then(|inner| inner.downcast_ref())
+        .or_else(|| error.downcast_ref());
+    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
+}
+
+fn bounded(text: &str) -> String {
+    text.chars().take(MAX_MESSAGE).collect()
+}

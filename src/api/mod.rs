@@ -1,0 +1,135 @@
+//! The API server: one client, its time-outs, and what its answers mean.
+//!
+//! There is one retry layer, and it is not here: callers pace themselves. The only request sent twice is one that was
+//! refused for its credentials, because the token or the CA may just have been rotated.
+
+mod connect;
+mod error;
+mod stream;
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::RETRY_AFTER;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Limited};
+use kube::Client;
+use kube::client::Body;
+use serde::de::DeserializeOwned;
+
+pub use error::ApiError;
+pub use stream::Lines;
+
+/// From sending a request to the last byte of its answer; for a watch, to its answer's headers.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Larger than any object etcd stores (1.5 MiB by default, 2 MiB in a request).
+const MAX_ANSWER: usize = 8 << 20;
+
+/// Where the API server and the credentials for it are found.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// The pod's ServiceAccount, with `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`.
+    InCluster,
+    /// The current context of this file.
+    Kubeconfig(PathBuf),
+}
+
+/// The API server as this process sees it. One connection serves all requests where HTTP/2 is spoken.
+pub struct ApiServer {
+    source: Source,
+    /// `None` after a failure of the connection or the credentials: the next request reads both anew.
+    client: RefCell<Option<Client>>,
+}
+
+impl ApiServer {
+    /// Reads the credentials once, so that a bad kubeconfig is found at start. Does not connect.
+    pub async fn new(source: Source) -> Result<Self, ApiError> {
+        let client = connect::client(&source).await?;
+        Ok(Self {
+            source,
+            client: RefCell::new(Some(client)),
+        })
+    }
+
+    /// Sends `request` and reads its answer as a `T`.
+    pub async fn request<T: DeserializeOwned>(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> Result<T, ApiError> {
+        let answer = self.bounded(async {
+            let response = self.send(request).await?;
+            Limited::new(response.into_body(), MAX_ANSWER)
+                .collect()
+                .await
+                .map(http_body_util::Collected::to_bytes)
+                .map_err(|error| ApiError::transport(error.as_ref()))
+        });
+        let body: Bytes = answer.await?;
+        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
+    }
+
+    /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.
+    pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
+        let response = self.bounded(self.send(request)).await?;
+        Ok(Lines::new(response.into_body()))
+    }
+
+    /// Ends what takes too long. Its connection may be dead without knowing it, so it is not used again.
+    async fn bounded<T>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        let result = tokio::time::timeout(REQUEST_TIMEOUT, work)
+            .await
+            .unwrap_or_else(|_| {
+                Err(ApiError::Transport(format!(
+                    "no answer within {} s",
+                    REQUEST_TIMEOUT.as_secs()
+                )))
+            });
+        if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
+            self.client.replace(None);
+        }
+        result
+    }
+
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, ApiError> {
+        let cached = self.client.borrow().clone();
+        if let Some(client) = cached {
+            match attempt(&client, request.clone()).await {
+                Err(ApiError::Certificate(_)) => {}
+                Err(error) if error.code() == Some(401) => {}
+                answer => return answer,
+            }
+            self.client.replace(None);
+        }
+        let client = connect::client(&self.source).await?;
+        self.client.replace(Some(client.clone()));
+        attempt(&client, request).await
+    }
+}
+
+/// One request on the wire; an answer of 400 or more is an error.
+async fn attempt(client: &Client, request: Request<Vec<u8>>) -> Result<Response<Body>, ApiError> {
+    let response = client
+        .send(request.map(Body::from))
+        .await
+        .map_err(|error| ApiError::transport(&error))?;
+    let code = response.status();
+    if code.as_u16() < 400 {
+        return Ok(response);
+    }
+    let retry_after = response
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_secs);
+    let body = Limited::new(response.into_body(), MAX_ANSWER)
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
+    Err(ApiError::refused(code.as_u16(), retry_after, &body))
+}

@@ -1,0 +1,60 @@
+//! The body of a watch, line by line.
+
+use bytes::BytesMut;
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::core::WatchEvent;
+use serde::de::DeserializeOwned;
+
+use super::{ApiError, MAX_ANSWER};
+
+/// A watch under way. Dropping it ends the request.
+pub struct Lines {
+    body: Body,
+    buffer: BytesMut,
+    /// How much of `buffer` is known to hold no newline.
+    searched: usize,
+}
+
+impl Lines {
+    pub(super) fn new(body: Body) -> Self {
+        Self {
+            body,
+            buffer: BytesMut::new(),
+            searched: 0,
+        }
+    }
+
+    /// The next event; `None` at the clean end. An `ERROR` event is an error. Safe to drop and call again.
+    pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<WatchEvent<T>>, ApiError> {
+        loop {
+            if let Some(length) = self.buffer[self.searched..]
+                .iter()
+                .position(|byte| *byte == b'\n')
+            {
+                let line = self.buffer.split_to(self.searched + length + 1);
+                self.searched = 0;
+                return match serde_json::from_slice(&line) {
+                    Ok(WatchEvent::Error(status)) => Err(ApiError::from_status(&status, None)),
+                    Ok(event) => Ok(Some(event)),
+                    Err(error) => Err(ApiError::Malformed(error.to_string())),
+                };
+            }
+            self.searched = self.buffer.len();
+            if self.buffer.len() > MAX_ANSWER {
+                return Err(ApiError::Malformed(format!(
+                    "an event of more than {MAX_ANSWER} bytes"
+                )));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(ApiError::transport(&error)),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! When to send a removal, when to read the Node first, and when to stay away. Pure: time and answers come in.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Taint;
+
+use super::patch::{self, Removal};
+use super::view::NodeView;
+use crate::api::ApiError;
+use crate::backoff::Backoff;
+use crate::taint::TaintMatcher;
+
+/// Longest wait between tries that other writers, the network or the server made fail.
+const RETRY_CAP: Duration = Duration::from_secs(5);
+const RETRY_BASE: Duration = Duration::from_millis(20);
+/// How long to stay away from a server in trouble that does not say how long.
+const TROUBLE: Duration = Duration::from_millis(500);
+/// A denial is somebody's decision, and lasts: longest wait between tries at a denied taint.
+const DENIED_CAP: Duration = Duration::from_mins(1);
+const DENIED_BASE: Duration = Duration::from_secs(2);
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// Nothing, until something else changes or, with a time, until then.
+    Wait(Option<Instant>),
+    /// Read the Node.
+    Read,
+    /// Send this.
+    Send(Removal),
+}
+
+/// What an answer means to people.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// The returned Node lacks these taints.
+    Removed(Vec<Taint>),
+    /// The server does not allow it, and says why.
+    Denied {
+        /// What may not be removed.
+        taint: Taint,
+        /// The server's message.
+        message: String,
+        /// Whether it says this for the first time.
+        first: bool,
+    },
+}
+
+/// Taints are the same by key and effect.
+type TaintId = (String, String);
+
+fn id(taint: &Taint) -> TaintId {
+    (taint.key.clone(), taint.effect.clone())
+}
+
+/// A taint whose removal the server refused.
+#[derive(Debug)]
+struct Denial {
+    /// The refusal; empty while it is only known that a patch of several was refused.
+    message: String,
+    until: Instant,
+    backoff: Backoff,
+}
+
+impl Denial {
+    fn new(now: Instant) -> Self {
+        Self {
+            message: String::new(),
+            until: now,
+            backoff: Backoff::new(DENIED_BASE),
+        }
+    }
+}
+
+/// The state of the writes to one Node. At most one request is under way at a time.
+#[derive(Debug)]
+pub struct Writes {
+    backoff: Backoff,
+    not_before: Option<Instant>,
+    /// What is known of the Node may be outdated: the next request reads it.
+    must_read: bool,
+    /// A refused removal and the refusal, to be compared with what a fresh Node asks for.
+    refused: Option<(Removal, String)>,
+    denials: BTreeMap<TaintId, Denial>,
+}
+
+impl Default for Writes {
+    fn default() -> Self {
+        Self {
+            backoff: Backoff::new(RETRY_BASE),
+            not_before: None,
+            must_read: false,
+            refused: None,
+            denials: BTreeMap::new(),
+        }
+    }
+}
+
+impl Writes {
+    /// What to do about the taints of `node` that match one of `ready`.
+    #[must_use]
+    pub fn next(&mut self, now: Instant, node: &NodeView, ready: &[&TaintMatcher]) -> Next {
+        self.denials.retain(|(key, effect), _| {
+            node.taints
+                .iter()
+                .any(|taint| taint.key == *key && taint.effect == *effect)
+        });
+        let wanted = |taint: &Taint| ready.iter().copied().find(|matcher| matcher.matches(taint));
+        if !node.taints.iter().any(|taint| wanted(taint).is_some()) {
+            // A gate that flaps must not shorten a wait that the server asked for.
+            if self.not_before.is_none_or(|time| time <= now) {
+                self.reset();
+            }
+            return Next::Wait(None);
+        }
+        if let Some(time) = self.not_before.filter(|time| *time > now) {
+            return Next::Wait(Some(time));
+        }
+        if self.must_read {
+            return Next::Read;
+        }
+        // Those never refused go together; a refused one goes alone, so that it cannot hold the others up.
+        let free = patch::removal(node, |taint| {
+            wanted(taint).filter(|_| !self.denials.contains_key(&id(taint)))
+        });
+        if let Some(removal) = free {
+            return Next::Send(removal);
+        }
+        let due = self
+            .denials
+            .iter()
+            .filter(|(_, denial)| denial.until <= now)
+            .map(|(id, _)| id)
+            .find_map(|due| {
+                patch::removal(node, |taint| wanted(taint).filter(|_| id(taint) == *due))
+            });
+        due.map_or_else(
+            || Next::Wait(self.denials.values().map(|denial| denial.until).min()),
+            Next::Send,
+        )
+    }
+
+    /// The answer to [`Next::Send`].
+    pub fn sent(
+        &mut self,
+        now: Instant,
+        removal: &Removal,
+        answer: &Result<NodeView, ApiError>,
+    ) -> Option<Verdict> {
+        match answer {
+            Ok(node) => {
+                let left =
+                    |removed: &Taint| node.taints.iter().any(|taint| id(taint) == id(removed));
+                if removal.taints.iter().any(left) {
+                    // The server took the patch, and another writer put the taint back in the same moment.
+                    self.retry(now, Duration::ZERO);
+                    return None;
+                }
+                self.reset();
+                return Some(Verdict::Removed(removal.taints.clone()));
+            }
+            Err(error) if is_denial(error) => {
+                self.must_read = true;
+                self.refused = Some((removal.clone(), error.to_string()));
+            }
+            // A failed `test`, a stale version, a server in trouble, or an outcome that nobody knows. Only a 429
+            // says for certain that nothing has happened.
+            Err(error) => {
+                self.must_read = error.code() != Some(429);
+                self.retry(now, asked_wait(error));
+            }
+        }
+        None
+    }
+
+    /// The answer to [`Next::Read`]. `ready` is as for [`Self::next`].
+    pub fn read(
+        &mut self,
+        now: Instant,
+        ready: &[&TaintMatcher],
+        answer: &Result<NodeView, ApiError>,
+    ) -> Option<Verdict> {
+        let node = match answer {
+            Ok(node) => node,
+            Err(error) => {
+                self.retry(
+                    now,
+                    if is_denial(error) {
+                        DENIED_CAP
+                    } else {
+                        asked_wait(error)
+                    },
+                );
+                return None;
+            }
+        };
+        self.must_read = false;
+        let (removal, message) = self.refused.take()?;
+        let again = patch::removal(node, |taint| {
+            let refused = removal
+                .taints
+                .iter()
+                .any(|refused| id(refused) == id(taint));
+            ready
+                .iter()
+                .copied()
+                .find(|matcher| refused && matcher.matches(taint))
+        });
+        if again.as_ref() != Some(&removal) {
+            // Something else was true when it was refused: try what is right now.
+            self.retry(now, Duration::ZERO);
+            return None;
+        }
+        if let [taint] = removal.taints.as_slice() {
+            return Some(self.deny(now, taint, message));
+        }
+        for taint in &removal.taints {
+            self.denials
+                .entry(id(taint))
+                .or_insert_with(|| Denial::new(now));
+        }
+        None
+    }
+
+    fn deny(&mut self, now: Instant, taint: &Taint, message: String) -> Verdict {
+        let denial = self
+            .denials
+            .entry(id(taint))
+            .or_insert_with(|| Denial::new(now));
+        denial.until = now + denial.backoff.next(DENIED_CAP);
+        let first = denial.message != message;
+        denial.message.clone_from(&message);
+        Verdict::Denied {
+            taint: taint.clone(),
+            message,
+            first,
+        }
+    }
+
+    /// Jitter goes on top of what is asked, so that nodes sent away together do not come back together.
+    fn retry(&mut self, now: Instant, asked: Duration) {
+        self.not_before = Some(
+            now + asked
+                + self
+                    .backoff
+                    .next(RETRY_CAP.saturating_sub(asked).max(RETRY_BASE)),
+        );
+    }
+
+    fn reset(&mut self) {
+        self.backoff.reset();
+        self.not_before = None;
+        self.must_read = false;
+        self.refused = None;
+    }
+}
+
+/// Whether the server said no, rather than that somebody was faster. A 422 without details is a failed `test`.
+fn is_denial(error: &ApiError) -> bool {
+    match error {
+        ApiError::Refused {
+            code: 422,
+            detailed,
+            ..
+        } => *detailed,
+        ApiError::Refused { code, .. } => {
+            (400..500).contains(code) && ![401, 404, 408, 409, 429].contains(code)
+        }
+        _ => false,
+    }
+}
+
+/// How long the server wants to be left alone, in its own words or by its state.
+fn asked_wait(error: &ApiError) -> Duration {
+    let trouble = error.code().is_some_and(|code| code == 429 || code >= 500);
+    error
+        .retry_after()
+        .unwrap_or(if trouble { TROUBLE } else { Duration::ZERO })
+}
+
+#[cfg(test)]
+mod tests;

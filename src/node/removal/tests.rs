@@ -1,0 +1,285 @@
+use serde_json::json;
+
+use super::*;
+
+const KEYS: [&str; 2] = ["one", "two"];
+
+fn node(version: u64, keys: &[&str]) -> NodeView {
+    let taints: Vec<_> = keys
+        .iter()
+        .map(|key| json!({"key": key, "effect": "NoSchedule"}))
+        .collect();
+    let metadata = json!({"uid": "u", "resourceVersion": version.to_string()});
+    serde_json::from_value(json!({"metadata": metadata, "spec": {"taints": taints}})).unwrap()
+}
+
+fn matchers() -> Vec<TaintMatcher> {
+    KEYS.iter()
+        .map(|key| TaintMatcher {
+            key: (*key).into(),
+            value: None,
+            effect: None,
+        })
+        .collect()
+}
+
+fn refused(code: u16, detailed: bool) -> Result<NodeView, ApiError> {
+    Err(ApiError::Refused {
+        code,
+        message: "no".into(),
+        detailed,
+        retry_after: None,
+    })
+}
+
+fn throttled(seconds: u64) -> Result<NodeView, ApiError> {
+    let retry_after = Some(Duration::from_secs(seconds));
+    Err(ApiError::Refused {
+        code: 429,
+        message: "too many requests".into(),
+        detailed: false,
+        retry_after,
+    })
+}
+
+fn lost() -> Result<NodeView, ApiError> {
+    Err(ApiError::Transport("no answer within 5 s".into()))
+}
+
+/// The writes to a Node with both taints, at a time that only moves when a test moves it.
+struct Scene {
+    now: Instant,
+    writes: Writes,
+    matchers: Vec<TaintMatcher>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self {
+            now: Instant::now(),
+            writes: Writes::default(),
+            matchers: matchers(),
+        }
+    }
+
+    fn next(&mut self, node: &NodeView) -> Next {
+        self.writes
+            .next(self.now, node, &self.matchers.iter().collect::<Vec<_>>())
+    }
+
+    /// Waits as long as it is told to.
+    fn next_due(&mut self, node: &NodeView) -> Next {
+        match self.next(node) {
+            Next::Wait(Some(until)) => {
+                self.now = until;
+                self.next(node)
+            }
+            next => next,
+        }
+    }
+
+    fn due_removal(&mut self, node: &NodeView) -> Removal {
+        match self.next_due(node) {
+            Next::Send(removal) => removal,
+            other => panic!("{other:?} instead of a removal"),
+        }
+    }
+
+    fn sent(&mut self, removal: &Removal, answer: &Result<NodeView, ApiError>) -> Option<Verdict> {
+        self.writes.sent(self.now, removal, answer)
+    }
+
+    fn read(&mut self, answer: &Result<NodeView, ApiError>) -> Option<Verdict> {
+        self.writes
+            .read(self.now, &self.matchers.iter().collect::<Vec<_>>(), answer)
+    }
+
+    /// Sends what is due, has it refused by a policy, and reads the unchanged Node.
+    fn deny(&mut self, node: &NodeView) -> (Vec<String>, Option<Verdict>) {
+        let removal = self.due_removal(node);
+        assert_eq!(self.sent(&removal, &refused(403, true)), None);
+        assert_eq!(self.next(node), Next::Read);
+        (keys(&removal.taints), self.read(&Ok(node.clone())))
+    }
+}
+
+fn keys(taints: &[Taint]) -> Vec<String> {
+    taints.iter().map(|taint| taint.key.clone()).collect()
+}
+
+#[test]
+fn all_ready_taints_go_in_one_patch_and_success_is_the_returned_node_without_them() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &KEYS);
+    let removal = scene.due_removal(&tainted);
+    assert_eq!(keys(&removal.taints), ["two", "one"]);
+    let verdict = scene.sent(&removal, &Ok(node(2, &[])));
+    assert_eq!(verdict, Some(Verdict::Removed(removal.taints)));
+    assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
+}
+
+#[test]
+fn an_answer_in_which_the_taint_is_still_there_is_no_success() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let removal = scene.due_removal(&tainted);
+    assert_eq!(scene.sent(&removal, &Ok(node(3, &["one"]))), None);
+    assert!(matches!(
+        scene.next(&node(3, &["one"])),
+        Next::Wait(Some(_))
+    ));
+    scene.due_removal(&node(3, &["one"]));
+}
+
+#[test]
+fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_without_end() {
+    for answer in [refused(409, true), refused(422, false)] {
+        let mut scene = Scene::new();
+        let tainted = node(1, &["one"]);
+        for _ in 0..50 {
+            let removal = scene.due_removal(&tainted);
+            assert_eq!(scene.sent(&removal, &answer), None);
+            let before = scene.now;
+            assert_eq!(scene.next_due(&tainted), Next::Read);
+            assert!(scene.now - before <= RETRY_CAP);
+            assert_eq!(scene.read(&Ok(tainted.clone())), None);
+        }
+        let moved = node(9, &["foreign", "one"]);
+        let removal = scene.due_removal(&moved);
+        assert!(
+            serde_json::to_string(&removal.operations)
+                .unwrap()
+                .contains("/spec/taints/1/key")
+        );
+        assert!(matches!(
+            scene.sent(&removal, &Ok(node(10, &["foreign"]))),
+            Some(Verdict::Removed(_))
+        ));
+    }
+}
+
+#[test]
+fn an_unknown_outcome_has_the_node_read_before_anything_is_sent_again() {
+    for answer in [
+        lost(),
+        refused(500, false),
+        refused(504, true),
+        refused(401, false),
+    ] {
+        let mut scene = Scene::new();
+        let tainted = node(1, &["one"]);
+        let removal = scene.due_removal(&tainted);
+        assert_eq!(scene.sent(&removal, &answer), None);
+        assert_eq!(scene.next_due(&tainted), Next::Read);
+        assert_eq!(scene.read(&lost()), None);
+        assert_eq!(
+            scene.next_due(&tainted),
+            Next::Read,
+            "a failed read is repeated"
+        );
+        assert_eq!(scene.read(&Ok(node(2, &[]))), None);
+        assert_eq!(
+            scene.next(&node(2, &[])),
+            Next::Wait(None),
+            "it had been applied after all"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_asks_to_be_left_alone_is_and_is_not_read_instead() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    for _ in 0..3 {
+        let removal = scene.due_removal(&tainted);
+        assert_eq!(scene.sent(&removal, &throttled(5)), None);
+        let Next::Wait(Some(until)) = scene.next(&tainted) else {
+            panic!("it should wait")
+        };
+        assert!(until >= scene.now + Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn a_gate_that_flaps_does_not_shorten_the_wait_that_the_server_asked_for() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let removal = scene.due_removal(&tainted);
+    scene.sent(&removal, &throttled(5));
+    assert_eq!(
+        scene.writes.next(scene.now, &tainted, &[]),
+        Next::Wait(None)
+    );
+    assert!(matches!(scene.next(&tainted), Next::Wait(Some(_))));
+}
+
+#[test]
+fn a_denial_is_told_once_and_tried_again_ever_more_rarely() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let mut firsts = Vec::new();
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        let (_, verdict) = scene.deny(&tainted);
+        let Some(Verdict::Denied { message, first, .. }) = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert_eq!(message, "403: no");
+        firsts.push(first);
+        let Next::Wait(Some(until)) = scene.next(&tainted) else {
+            panic!("it should wait")
+        };
+        waits.push(until - scene.now);
+    }
+    assert_eq!(firsts.iter().filter(|first| **first).count(), 1);
+    assert!(firsts[0]);
+    assert!(waits[0] <= DENIED_BASE);
+    assert!(waits.iter().all(|wait| *wait <= DENIED_CAP));
+    assert!(*waits.last().unwrap() >= DENIED_CAP / 2);
+    let removal = scene.due_removal(&tainted);
+    assert!(
+        matches!(
+            scene.sent(&removal, &Ok(node(2, &[]))),
+            Some(Verdict::Removed(_))
+        ),
+        "recovers unaided"
+    );
+}
+
+#[test]
+fn a_refusal_of_a_patch_that_is_no_longer_right_is_no_denial() {
+    let mut scene = Scene::new();
+    let removal = scene.due_removal(&node(1, &["one"]));
+    scene.sent(&removal, &refused(422, true));
+    let moved = node(2, &["foreign", "one"]);
+    assert_eq!(scene.read(&Ok(moved.clone())), None);
+    assert_ne!(scene.due_removal(&moved), removal);
+}
+
+#[test]
+fn when_a_patch_of_several_taints_is_denied_each_is_tried_alone() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &KEYS);
+    assert_eq!(
+        scene.deny(&tainted),
+        (vec!["two".into(), "one".into()], None)
+    );
+    let (first, verdict) = scene.deny(&tainted);
+    assert!(matches!(verdict, Some(Verdict::Denied { first: true, .. })));
+    let other = scene.due_removal(&tainted);
+    assert_ne!(keys(&other.taints), first, "the other one is not held up");
+    let left = node(2, &[&first[0]]);
+    assert_eq!(
+        scene.sent(&other, &Ok(left.clone())),
+        Some(Verdict::Removed(other.taints.clone()))
+    );
+    assert_eq!(keys(&scene.due_removal(&left).taints), first);
+}
+
+#[test]
+fn a_taint_never_denied_does_not_go_with_one_that_is() {
+    let mut scene = Scene::new();
+    scene.deny(&node(1, &["one"]));
+    let removal = scene.due_removal(&node(2, &KEYS));
+    assert_eq!(keys(&removal.taints), ["two"]);
+}

@@ -1,0 +1,227 @@
+//! What is known of the Node. Pure.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Taint;
+use serde::{Deserialize, Deserializer};
+
+use crate::taint::{Effect, TaintMatcher};
+
+/// The part of a Node that decides anything here, as one answer of the server had it. Never changed by hand.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "Object")]
+pub struct NodeView {
+    /// `metadata.uid`: another uid is another Node.
+    pub uid: String,
+    /// `metadata.resourceVersion`. Those of one resource compare as integers (KEP-5504).
+    pub resource_version: u64,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `spec.taints`, in their order.
+    pub taints: Vec<Taint>,
+}
+
+/// As the API writes it; all else of a Node is skipped while it is parsed.
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    uid: String,
+    #[serde(deserialize_with = "integer")]
+    resource_version: u64,
+    labels: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize, Default)]
+struct Spec {
+    taints: Option<Vec<Taint>>,
+}
+
+fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|_| {
+        serde::de::Error::custom(format!("resourceVersion {text:?} is not an integer"))
+    })
+}
+
+impl From<Object> for NodeView {
+    fn from(Object { metadata, spec }: Object) -> Self {
+        Self {
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            labels: metadata.labels.unwrap_or_default(),
+            taints: spec.taints.unwrap_or_default(),
+        }
+    }
+}
+
+/// Label that Karpenter sets together with removing [`UNREGISTERED`].
+const REGISTERED: &str = "karpenter.sh/registered";
+/// Karpenter's own start-up taint, with `NoExecute`.
+const UNREGISTERED: &str = "karpenter.sh/unregistered";
+/// Label that tells Karpenter not to restore taints at registration.
+const DO_NOT_SYNC_TAINTS: &str = "karpenter.sh/do-not-sync-taints";
+/// Label of every Node that Karpenter manages.
+const NODEPOOL: &str = "karpenter.sh/nodepool";
+
+impl NodeView {
+    /// Whether the Node has all of these labels.
+    #[must_use]
+    pub fn selected_by(&self, selector: &BTreeMap<String, String>) -> bool {
+        selector
+            .iter()
+            .all(|(key, value)| self.labels.get(key) == Some(value))
+    }
+
+    /// Whether some taint of the Node is the rule's.
+    #[must_use]
+    pub fn has(&self, matcher: &TaintMatcher) -> bool {
+        self.taints.iter().any(|taint| matcher.matches(taint))
+    }
+
+    /// Whether a removal now would be undone: until a NodeClaim is registered, Karpenter restores every taint of its
+    /// NodePool in each reconcile (karpenter `nodeclaim/lifecycle/registration.go`, `syncNode`).
+    #[must_use]
+    pub fn awaits_registration(&self) -> bool {
+        let unregistered =
+            |taint: &Taint| taint.key == UNREGISTERED && taint.effect == Effect::NoExecute.as_str();
+        self.taints.iter().any(unregistered)
+            && !self.is_labelled(REGISTERED)
+            && !self.is_labelled(DO_NOT_SYNC_TAINTS)
+    }
+
+    /// Whether Karpenter may still taint the Node: it manages the Node and has not registered it.
+    #[must_use]
+    pub fn may_be_tainted_by_karpenter(&self) -> bool {
+        self.awaits_registration()
+            || (self.labels.contains_key(NODEPOOL) && !self.is_labelled(REGISTERED))
+    }
+
+    fn is_labelled(&self, label: &str) -> bool {
+        self.labels.get(label).is_some_and(|value| value == "true")
+    }
+}
+
+/// The newest Node seen, whichever of watch, GET and PATCH brought it.
+#[derive(Debug, Default)]
+pub struct Latest(Option<NodeView>);
+
+impl Latest {
+    /// The Node, unless it is not known to exist.
+    #[must_use]
+    pub fn get(&self) -> Option<&NodeView> {
+        self.0.as_ref()
+    }
+
+    /// Takes `node` unless it is older than what is known: after a PATCH's answer, a watch may still deliver the
+    /// Node from before it. Another uid is always taken, since a restored etcd counts from the start again.
+    pub fn offer(&mut self, node: NodeView) -> bool {
+        let older = self.0.as_ref().is_some_and(|known| {
+            known.uid == node.uid && known.resource_version >= node.resource_version
+        });
+        if !older {
+            self.0 = Some(node);
+        }
+        !older
+    }
+
+    /// The Node with this uid is gone; without a uid, whichever is known. Gives whether one was known.
+    pub fn gone(&mut self, uid: Option<&str>) -> bool {
+        self.0
+            .take_if(|known| uid.is_none_or(|uid| known.uid == uid))
+            .is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn view(value: serde_json::Value) -> NodeView {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn version(uid: &str, resource_version: &str) -> NodeView {
+        view(json!({"metadata": {"uid": uid, "resourceVersion": resource_version}}))
+    }
+
+    #[test]
+    fn a_node_without_labels_spec_or_taints_has_none() {
+        let node = version("u", "7");
+        assert_eq!(
+            (node.resource_version, node.labels.len(), node.taints.len()),
+            (7, 0, 0)
+        );
+        let nulls = json!({"metadata": {"uid": "u", "resourceVersion": "7", "labels": null}, "spec": {"taints": null}});
+        assert_eq!(view(nulls), node);
+    }
+
+    #[test]
+    fn an_older_node_arriving_after_a_newer_one_is_dropped() {
+        let mut latest = Latest::default();
+        assert!(latest.offer(version("u", "10")));
+        assert!(
+            !latest.offer(version("u", "9")),
+            "9 compares below 10, as integers do and strings do not"
+        );
+        assert!(!latest.offer(version("u", "10")));
+        assert!(latest.offer(version("u", "11")));
+        assert_eq!(latest.get().unwrap().resource_version, 11);
+    }
+
+    #[test]
+    fn a_recreated_node_is_taken_whatever_its_version_and_the_end_of_the_old_one_does_not_end_it() {
+        let mut latest = Latest::default();
+        latest.offer(version("old", "10"));
+        assert!(latest.offer(version("new", "3")));
+        assert!(!latest.gone(Some("old")));
+        assert_eq!(latest.get().unwrap().uid, "new");
+        assert!(latest.gone(Some("new")));
+        assert_eq!(latest.get(), None);
+    }
+
+    #[test]
+    fn a_node_that_karpenter_has_not_registered_awaits_registration() {
+        let node = |labels: serde_json::Value, effect: &str| {
+            view(json!({
+                "metadata": {"uid": "u", "resourceVersion": "1", "labels": labels},
+                "spec": {"taints": [{"key": "karpenter.sh/unregistered", "effect": effect}]},
+            }))
+        };
+        assert!(node(json!({}), "NoExecute").awaits_registration());
+        assert!(
+            !node(json!({}), "NoSchedule").awaits_registration(),
+            "Karpenter drops only the NoExecute one"
+        );
+        assert!(
+            !node(json!({"karpenter.sh/registered": "true"}), "NoExecute").awaits_registration()
+        );
+        assert!(
+            !node(
+                json!({"karpenter.sh/do-not-sync-taints": "true"}),
+                "NoExecute"
+            )
+            .awaits_registration()
+        );
+        assert!(!version("u", "1").awaits_registration());
+    }
+
+    #[test]
+    fn a_node_of_a_nodepool_may_be_tainted_until_it_is_labelled_as_registered() {
+        let node = |labels| {
+            view(json!({"metadata": {"uid": "u", "resourceVersion": "1", "labels": labels}}))
+        };
+        assert!(node(json!({"karpenter.sh/nodepool": "p"})).may_be_tainted_by_karpenter());
+        let registered = json!({"karpenter.sh/nodepool": "p", "karpenter.sh/registered": "true"});
+        assert!(!node(registered).may_be_tainted_by_karpenter());
+        assert!(!node(json!({})).may_be_tainted_by_karpenter());
+    }
+}

@@ -1,0 +1,249 @@
+//! The decision: a rule, the Node and the gates, at some time, give what is to be done. Pure.
+
+use std::time::{Duration, Instant};
+
+use crate::config::Rule;
+use crate::node::view::NodeView;
+
+/// Removals of one taint at once before somebody who puts it back is no longer followed at full speed.
+const BURST: u32 = 5;
+/// Then one removal in this time.
+const REFILL: Duration = Duration::from_secs(10);
+
+/// Where a rule stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// The Node has not been seen (the API is away, or there is no such Node): gates run meanwhile.
+    NoNode,
+    /// `nodeSelector` does not select the Node: nothing to do.
+    NotSelected,
+    /// The Node does not have the taint: nothing to do, and gates rest.
+    Absent,
+    /// Some gate is not open.
+    Waiting,
+    /// Every gate is open, since less than `stableFor`.
+    Stabilizing {
+        /// When it has been open for long enough.
+        until: Instant,
+    },
+    /// Ready, but Karpenter would put the taint back until it has registered the Node.
+    Held,
+    /// Ready, but the taint has come back so often that somebody else wants it there.
+    Limited {
+        /// When the next removal is due.
+        until: Instant,
+    },
+    /// Remove the taint now.
+    Ready,
+}
+
+impl Decision {
+    /// Whether the rule's gates are to be evaluated.
+    #[must_use]
+    pub fn runs_gates(self) -> bool {
+        !matches!(self, Self::NotSelected | Self::Absent)
+    }
+
+    /// Whether the Node has the taint, as far as is known.
+    #[must_use]
+    pub fn is_tainted(self) -> bool {
+        !matches!(self, Self::NoNode | Self::NotSelected | Self::Absent)
+    }
+
+    /// Whether every gate is open, for long enough.
+    #[must_use]
+    pub fn is_ready(self) -> bool {
+        matches!(self, Self::Held | Self::Limited { .. } | Self::Ready)
+    }
+
+    /// When the decision changes by time alone.
+    #[must_use]
+    pub fn until(self) -> Option<Instant> {
+        match self {
+            Self::Stabilizing { until } | Self::Limited { until } => Some(until),
+            _ => None,
+        }
+    }
+
+    /// One word for logs, status and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoNode => "no-node",
+            Self::NotSelected => "not-selected",
+            Self::Absent => "absent",
+            Self::Waiting => "waiting",
+            Self::Stabilizing { .. } => "stabilizing",
+            Self::Held => "held",
+            Self::Limited { .. } => "limited",
+            Self::Ready => "ready",
+        }
+    }
+}
+
+/// What happened to a rule, for people to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occurrence {
+    /// The taint was seen.
+    Tainted,
+    /// It is gone, and nobody here removed it.
+    RemovedByOther {
+        /// Whether every gate was open by then: if not, it was removed too early.
+        ready: bool,
+    },
+    /// It comes back as often as it is removed.
+    Fight,
+}
+
+/// One rule over time.
+#[derive(Debug)]
+pub struct RuleState {
+    rule: Rule,
+    decision: Decision,
+    /// The Node that the decision is about.
+    uid: Option<String>,
+    round: u64,
+    /// Since when every gate has been open.
+    open_since: Option<Instant>,
+    tokens: Tokens,
+}
+
+impl RuleState {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(rule: Rule) -> Self {
+        let tokens = Tokens::default();
+        Self {
+            rule,
+            decision: Decision::NoNode,
+            uid: None,
+            round: 0,
+            open_since: None,
+            tokens,
+        }
+    }
+
+    /// The rule.
+    #[must_use]
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// The decision of the last [`Self::step`].
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// Grows whenever the gates must start afresh. What they said in an earlier round is no evidence.
+    #[must_use]
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// Decides anew. `all_open`: every gate of the rule is open, by what it said in this [`Self::round`].
+    pub fn step(
+        &mut self,
+        now: Instant,
+        node: Option<&NodeView>,
+        all_open: bool,
+    ) -> Option<Occurrence> {
+        let recreated = self.recreated(node);
+        let before = if recreated {
+            Decision::NoNode
+        } else {
+            self.decision
+        };
+        let tainted = node.map_or(Decision::NoNode, |node| self.tainted(node));
+        let afresh = recreated || (!before.runs_gates() && tainted.runs_gates());
+        if afresh {
+            self.round += 1;
+        }
+        let open = self.rule.gates.is_empty() || (all_open && !afresh);
+        self.open_since = if open {
+            self.open_since.filter(|_| !afresh).or(Some(now))
+        } else {
+            None
+        };
+        self.decision = match (node, tainted) {
+            (Some(node), Decision::Waiting) => self.decide(now, node),
+            _ => tainted,
+        };
+        match (before, self.decision) {
+            (Decision::Limited { .. }, Decision::Limited { .. }) => None,
+            (_, Decision::Limited { .. }) => Some(Occurrence::Fight),
+            (before, after) if !before.is_tainted() && after.is_tainted() => {
+                Some(Occurrence::Tainted)
+            }
+            (before, Decision::Absent) if before.is_tainted() => Some(Occurrence::RemovedByOther {
+                ready: before.is_ready(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether `node` is another Node than the one before, and remembers it.
+    fn recreated(&mut self, node: Option<&NodeView>) -> bool {
+        let Some(node) = node else { return false };
+        self.uid
+            .replace(node.uid.clone())
+            .is_some_and(|uid| uid != node.uid)
+    }
+
+    /// What the Node alone says: [`Decision::Waiting`] where it has the taint.
+    fn tainted(&self, node: &NodeView) -> Decision {
+        if !node.selected_by(&self.rule.node_selector) {
+            Decision::NotSelected
+        } else if node.has(&self.rule.taint) {
+            Decision::Waiting
+        } else {
+            Decision::Absent
+        }
+    }
+
+    /// What the gates and the time say of a Node with the taint.
+    fn decide(&self, now: Instant, node: &NodeView) -> Decision {
+        let Some(open_since) = self.open_since else {
+            return Decision::Waiting;
+        };
+        let stable = open_since + self.rule.stable_for;
+        if now < stable {
+            Decision::Stabilizing { until: stable }
+        } else if node.awaits_registration() {
+            Decision::Held
+        } else if let Some(until) = self.tokens.next_at(now) {
+            Decision::Limited { until }
+        } else {
+            Decision::Ready
+        }
+    }
+
+    /// A removal succeeded: what comes next is not somebody else's doing.
+    pub fn removed(&mut self, now: Instant) {
+        self.decision = Decision::Absent;
+        self.open_since = None;
+        self.tokens.take(now);
+    }
+}
+
+/// [`BURST`] removals at once, then one in [`REFILL`].
+#[derive(Debug, Default)]
+struct Tokens {
+    /// When the bucket will be full again; each token taken moves this by [`REFILL`].
+    full_at: Option<Instant>,
+}
+
+impl Tokens {
+    /// When there will be a token, unless there is one now.
+    fn next_at(&self, now: Instant) -> Option<Instant> {
+        let next = self.full_at?.checked_sub(REFILL * (BURST - 1))?;
+        (next > now).then_some(next)
+    }
+
+    fn take(&mut self, now: Instant) {
+        self.full_at = Some(self.full_at.map_or(now, |full_at| full_at.max(now)) + REFILL);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! The one snapshot of what the agent knows and does. `/statusz`, `/readyz` and `/healthz` are read from it.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// Everything that people may want to know.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Of the program.
+    pub version: &'static str,
+    /// The own Node.
+    pub node: NodeStatus,
+    /// The connection to the API server.
+    pub api: ApiStatus,
+    /// In the order of the configuration.
+    pub rules: Vec<RuleStatus>,
+}
+
+/// The own Node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatus {
+    /// As configured.
+    pub name: String,
+    /// Whether it has been seen since the start.
+    pub seen: bool,
+    /// Of the newest Node known; `None` while it is not known to exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<u64>,
+}
+
+/// The connection to the API server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiStatus {
+    /// Whether the watch is up.
+    pub watching: bool,
+    /// The last failure of any request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Incident>,
+}
+
+/// Something that happened once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Incident {
+    /// When.
+    pub time: Timestamp,
+    /// What.
+    pub message: String,
+}
+
+impl Incident {
+    /// Now.
+    #[must_use]
+    pub fn now(message: impl Into<String>) -> Self {
+        Self {
+            time: Timestamp::now(),
+            message: message.into(),
+        }
+    }
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleStatus {
+    /// Of the rule.
+    pub name: String,
+    /// `KEY[=VALUE][:EFFECT]`.
+    pub taint: String,
+    /// See [`crate::rule::Decision`].
+    pub decision: &'static str,
+    /// Since when that has been the decision.
+    pub since: Timestamp,
+    /// Whether the rule writes nothing.
+    pub dry_run: bool,
+    /// In the order of the configuration.
+    pub gates: Vec<GateStatus>,
+    /// When this process last removed the taint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_removal: Option<Timestamp>,
+    /// The server's words, while it refuses the removal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
+}
+
+/// A gate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GateStatus {
+    /// Of the gate.
+    pub name: String,
+    /// `open`, `closed` or `unknown`.
+    pub state: &'static str,
+    /// What was seen, or the reason why it is not open.
+    pub message: String,
+    /// Since when that has been the state.
+    pub since: Timestamp,
+}
