@@ -4,14 +4,17 @@
 //! [`taint`], [`conflist`], [`rule`], [`gate::threshold`] and [`node::patch`] are pure: contents and time come in as
 //! arguments. Only [`agent`] composes.
 
-//TMP pub mod agent;
+pub mod agent;
 pub mod api;
 pub mod backoff;
+pub mod cli;
+pub mod commands;
 pub mod config;
 pub mod conflist;
 pub mod gate;
 pub mod logging;
 pub mod node;
 pub mod rule;
+pub mod server;
 pub mod status;
 pub mod taint;

@@ -1,1 +1,25 @@
-fn main() {}
+//! Wires the program together: arguments, logs, cryptography, signals, exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use untaint::cli::{Cli, Exit};
+use untaint::{commands, logging};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logging::init(cli.log_format, cli.log_level);
+    // Before anything speaks TLS: kube, the HTTPS gate and the tests share one provider.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "failed to start");
+            return Exit::Failed.into();
+        }
+    };
+    let exit = runtime.block_on(commands::dispatch(cli.command));
+    // A file check may hang in the kernel on a thread of its own: do not wait for it.
+    runtime.shutdown_background();
+    exit.into()
+}

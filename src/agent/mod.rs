@@ -1,5 +1,6 @@
 //! The only composer: brings the watch, the gates, the decisions and the writes together in one loop.
 
+pub(crate) mod gates;
 mod once;
 mod rule;
 
@@ -306,7 +307,7 @@ impl<'a> Agent<'a> {
                 resource_version: self.latest.get().map(|node| node.resource_version),
             },
             api: self.api_status.clone(),
-            rules: self.rules.iter().map(|rule| rule.status().clone()).collect(),
+            rules: self.rules.iter().map(|rule| rule.status()).collect(),
         };
         self.status.send_if_modified(|known| known.as_ref() != Some(&status) && {
             *known = Some(status);

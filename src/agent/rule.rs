@@ -1,46 +1,33 @@
-//! A rule at work: its decision, its gates, and what people are told of both.
+//! A rule at work: its decision, its gates, and what people are told of it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
+use super::gates::ObservedGates;
 use crate::config::Rule;
-use crate::gate::runner::{Gates, Update};
-use crate::gate::Outcome;
+use crate::gate::runner::Update;
 use crate::node::view::NodeView;
 use crate::rule::{Decision, Occurrence, RuleState};
-use crate::status::{GateStatus, RuleStatus};
+use crate::status::RuleStatus;
 
-/// A reason that keeps changing is told at most so often.
-const REASON_PERIOD: Duration = Duration::from_secs(10);
-
-/// A rule, its gates and their history.
+/// A rule, its gates and what became of them.
 pub(super) struct RuleAtWork {
     state: RuleState,
-    gates: Gates,
-    /// For each gate, when its reason was last told.
-    told: Vec<Option<Instant>>,
-    status: RuleStatus,
+    gates: ObservedGates,
+    /// Since when the decision has been what it is.
+    since: Timestamp,
+    last_removal: Option<Timestamp>,
+    denied: Option<String>,
 }
 
 impl RuleAtWork {
     pub(super) fn new(index: usize, rule: Rule, updates: mpsc::Sender<Update>) -> Self {
-        let gates = Gates::new(index, rule.gates.clone(), updates);
-        let now = Timestamp::now();
-        let status = RuleStatus {
-            name: rule.name.clone(),
-            taint: rule.taint.to_string(),
-            decision: Decision::NoNode.as_str(),
-            since: now,
-            dry_run: rule.dry_run,
-            gates: gates.states().map(|(name, outcome)| gate_status(name, &outcome, now)).collect(),
-            last_removal: None,
-            denied: None,
-        };
-        Self { told: vec![None; rule.gates.len()], state: RuleState::new(rule), gates, status }
+        let gates = ObservedGates::new(index, &rule, updates);
+        Self { state: RuleState::new(rule), gates, since: Timestamp::now(), last_removal: None, denied: None }
     }
 
     pub(super) fn rule(&self) -> &Rule {
@@ -51,8 +38,8 @@ impl RuleAtWork {
         self.state.decision()
     }
 
-    pub(super) fn status(&self) -> &RuleStatus {
-        &self.status
+    pub(super) fn all_open(&self) -> bool {
+        self.gates.all_open()
     }
 
     /// Whether the taint waits for nothing but a write.
@@ -68,68 +55,77 @@ impl RuleAtWork {
         }
     }
 
-    pub(super) fn all_open(&self) -> bool {
-        self.gates.all_open()
-    }
-
     /// Decides anew, and runs the gates or lets them rest by what comes out.
     pub(super) fn step(&mut self, now: Instant, node: Option<&NodeView>) {
-        let before = self.state.decision();
+        let before = self.decision();
         let occurrence = self.state.step(now, node, self.gates.all_open());
-        let decision = self.state.decision();
-        if decision.runs_gates() {
-            self.gates.run(self.state.round());
-        } else {
-            self.gates.rest();
-        }
-        self.refresh_gates(now);
+        let decision = self.decision();
         if let Some(occurrence) = occurrence {
             self.tell(occurrence);
         }
         if before != decision {
             self.enter(decision);
         }
+        if decision.runs_gates() {
+            self.gates.run(now, self.state.round());
+        } else {
+            self.gates.rest(now);
+        }
     }
 
     /// Takes in what a probe found.
     pub(super) fn take(&mut self, now: Instant, update: Update) {
-        self.gates.take(update);
-        self.refresh_gates(now);
+        self.gates.take(now, update);
     }
 
     /// A write of ours took `taint` off. `more`: the Node has another taint of this rule.
     pub(super) fn removed(&mut self, now: Instant, taint: &Taint, more: bool) {
-        let value = taint.value.as_deref().unwrap_or_default();
-        info!(rule = self.status.name, key = taint.key, value, effect = taint.effect, "removed the taint");
+        let (rule, value) = (&self.rule().name, taint.value.as_deref().unwrap_or_default());
+        info!(rule, key = taint.key, value, effect = taint.effect, "removed the taint");
         if !more {
             self.state.removed(now);
-            self.status.last_removal = Some(Timestamp::now());
+            self.last_removal = Some(Timestamp::now());
         }
     }
 
     /// The server refuses to have `taint` removed. `first`: it has not said so in these words before.
     pub(super) fn denied(&mut self, taint: &Taint, message: &str, first: bool) {
         if first {
-            let rule = &self.status.name;
-            warn!(rule, key = taint.key, effect = taint.effect, error = message, "the server refuses the removal");
+            let rule = &self.rule().name;
+            warn!(rule, key = taint.key, effect = taint.effect, error = message, "the server refused the removal");
         }
-        self.status.denied = Some(message.to_owned());
+        self.denied = Some(message.to_owned());
+    }
+
+    pub(super) fn status(&self) -> RuleStatus {
+        let rule = self.rule();
+        RuleStatus {
+            name: rule.name.clone(),
+            taint: rule.taint.to_string(),
+            decision: self.decision().as_str(),
+            since: self.since,
+            dry_run: rule.dry_run,
+            gates: self.gates.status().to_vec(),
+            last_removal: self.last_removal,
+            denied: self.denied.clone(),
+        }
     }
 
     fn enter(&mut self, decision: Decision) {
-        self.status.decision = decision.as_str();
-        self.status.since = Timestamp::now();
-        let (rule, taint) = (&self.status.name, &self.status.taint);
+        self.since = Timestamp::now();
+        if !decision.is_tainted() {
+            self.denied = None;
+        }
+        let rule = &self.rule().name;
         match decision {
-            Decision::Held => info!(rule, taint, "holding: Karpenter has not registered the node yet"),
-            Decision::Ready if self.status.dry_run => info!(rule, taint, "would remove the taint (dry run)"),
-            Decision::Absent | Decision::NotSelected => self.status.denied = None,
-            decision => debug!(rule, taint, decision = decision.as_str(), "decided"),
+            Decision::Held => info!(rule, "holding: Karpenter has not registered the node yet"),
+            Decision::Ready if self.rule().dry_run => info!(rule, "would remove the taint (dry run)"),
+            decision => debug!(rule, decision = decision.as_str(), "decided"),
         }
     }
 
     fn tell(&self, occurrence: Occurrence) {
-        let RuleStatus { name: rule, taint, .. } = &self.status;
+        let (rule, taint) = (&self.rule().name, self.rule().taint.to_string());
         match occurrence {
             Occurrence::Tainted => info!(rule, taint, "saw the taint"),
             Occurrence::RemovedByOther { ready: true } => info!(rule, taint, "found the taint gone already"),
@@ -139,30 +135,4 @@ impl RuleAtWork {
             Occurrence::Fight => warn!(rule, taint, "somebody keeps putting the taint back; slowing down"),
         }
     }
-
-    /// Brings the gates' part of the status up to date, and tells what has changed.
-    fn refresh_gates(&mut self, now: Instant) {
-        for (index, (name, outcome)) in self.gates.states().enumerate() {
-            let known = &mut self.status.gates[index];
-            let changed = known.state != outcome.state();
-            if !changed && known.message == outcome.message() {
-                continue;
-            }
-            let since = if changed { Timestamp::now() } else { known.since };
-            let rule = &self.status.name;
-            let (state, message) = (outcome.state(), outcome.message());
-            let due = self.told[index].is_none_or(|told| now.duration_since(told) >= REASON_PERIOD);
-            if matches!(outcome, Outcome::Unknown(_)) || (!changed && !due) {
-                debug!(rule, gate = name, state, message, "evaluated the gate");
-            } else {
-                info!(rule, gate = name, state, message, "evaluated the gate");
-                self.told[index] = Some(now);
-            }
-            *known = gate_status(name, &outcome, since);
-        }
-    }
-}
-
-fn gate_status(name: &str, outcome: &Outcome, since: Timestamp) -> GateStatus {
-    GateStatus { name: name.to_owned(), state: outcome.state(), message: outcome.message().to_owned(), since }
 }

@@ -1,0 +1,83 @@
+//! The gates of a rule, and what people are told of them.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tracing::{debug, info};
+
+use crate::config::Rule;
+use crate::gate::Outcome;
+use crate::gate::runner::{Gates, Update};
+use crate::status::GateStatus;
+
+/// A reason that keeps changing while the state does not is told at most so often.
+const REASON_PERIOD: Duration = Duration::from_secs(10);
+
+/// Gates whose changes are logged and kept as [`GateStatus`].
+pub(crate) struct ObservedGates {
+    rule: String,
+    gates: Gates,
+    status: Vec<GateStatus>,
+    /// For each gate, when it was last told of.
+    told: Vec<Option<Instant>>,
+}
+
+impl ObservedGates {
+    /// The gates of `rule`, the `index`-th of the configuration, at rest.
+    pub(crate) fn new(index: usize, rule: &Rule, updates: mpsc::Sender<Update>) -> Self {
+        let gates = Gates::new(index, rule.gates.clone(), updates);
+        let now = Timestamp::now();
+        let status: Vec<_> = gates.states().map(|(name, outcome)| gate_status(name, &outcome, now)).collect();
+        Self { rule: rule.name.clone(), gates, told: vec![None; status.len()], status }
+    }
+
+    pub(crate) fn status(&self) -> &[GateStatus] {
+        &self.status
+    }
+
+    pub(crate) fn all_open(&self) -> bool {
+        self.gates.all_open()
+    }
+
+    /// See [`Gates::run`].
+    pub(crate) fn run(&mut self, now: Instant, round: u64) {
+        self.gates.run(round);
+        self.observe(now);
+    }
+
+    /// See [`Gates::rest`].
+    pub(crate) fn rest(&mut self, now: Instant) {
+        self.gates.rest();
+        self.observe(now);
+    }
+
+    /// See [`Gates::take`].
+    pub(crate) fn take(&mut self, now: Instant, update: Update) {
+        self.gates.take(update);
+        self.observe(now);
+    }
+
+    fn observe(&mut self, now: Instant) {
+        for (index, (name, outcome)) in self.gates.states().enumerate() {
+            let known = &mut self.status[index];
+            let changed = known.state != outcome.state();
+            if !changed && known.message == outcome.message() {
+                continue;
+            }
+            let (rule, state, message) = (&self.rule, outcome.state(), outcome.message());
+            let due = self.told[index].is_none_or(|told| now.duration_since(told) >= REASON_PERIOD);
+            if (changed || due) && !matches!(outcome, Outcome::Unknown(_)) {
+                info!(rule, gate = name, state, message, "evaluated the gate");
+                self.told[index] = Some(now);
+            } else {
+                debug!(rule, gate = name, state, message, "evaluated the gate");
+            }
+            *known = gate_status(name, &outcome, if changed { Timestamp::now() } else { known.since });
+        }
+    }
+}
+
+fn gate_status(name: &str, outcome: &Outcome, since: Timestamp) -> GateStatus {
+    GateStatus { name: name.to_owned(), state: outcome.state(), message: outcome.message().to_owned(), since }
+}

@@ -1,0 +1,217 @@
+//! The command line. Every flag that configures a deployment has an environment variable.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
+
+use crate::config::{self, HttpGet};
+use crate::logging::Format;
+use crate::taint::TaintMatcher;
+
+/// Where the HTTP server listens unless told otherwise.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9468);
+
+/// Exit codes: a contract with scripts, hooks and init containers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done; for `run` without `--once`, stopped by a signal.
+    Done = 0,
+    /// Failed at run time.
+    Failed = 1,
+    /// Bad usage or configuration (clap exits with the same).
+    Usage = 2,
+    /// Not ready (`check`), or not in time or stopped before (`wait`, `run --once`).
+    NotReady = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Removes a start-up taint from its own Node once the node is really ready for ordinary pods.
+#[derive(Debug, Parser)]
+#[command(name = "untaint", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 not ready or not in time.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// How log lines look; auto: text on a terminal, JSON otherwise.
+    #[arg(long, global = true, env = "UNTAINT_LOG_FORMAT", value_name = "FORMAT", default_value = "auto")]
+    pub log_format: Format,
+    /// The least important lines to log: error, warn, info, debug, trace or off.
+    #[arg(long, global = true, env = "UNTAINT_LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
+    pub log_level: LevelFilter,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Watch the own Node and remove its start-up taints when their gates are open; until stopped.
+    Run(RunArgs),
+    /// Wait until every gate is open. Needs no API server.
+    Wait(WaitArgs),
+    /// Evaluate every gate once and print why each is open or closed. Needs no API server.
+    Check(CheckArgs),
+    /// Look at configuration files.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Copy this program into a directory, for hooks of containers that do not have it.
+    Install {
+        /// An existing directory, such as a shared volume.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
+/// Look at configuration files.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print every error of the files; exit 2 if there is one.
+    Validate {
+        /// Configuration files.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Print the effective configuration, defaults included.
+    Show {
+        /// A configuration file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The configuration file.
+    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE", conflicts_with = "taint", required_unless_present = "taint")]
+    pub config: Option<PathBuf>,
+    /// One taint to remove, in place of a configuration file; any value and effect that are not given match.
+    #[arg(long, value_name = "KEY[=VALUE][:EFFECT]", value_parser = config::parse_taint)]
+    pub taint: Option<TaintMatcher>,
+    /// Gates of that taint.
+    #[command(flatten)]
+    pub gates: GateArgs,
+    /// The own Node's name; in a pod, from spec.nodeName by the downward API.
+    #[arg(long, env = "NODE_NAME", value_name = "NAME", value_parser = node_name)]
+    pub node_name: String,
+    /// A kubeconfig; without it, the pod's ServiceAccount is used.
+    #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Where to serve /healthz, /readyz and /statusz, or off [default: 127.0.0.1:9468; off with --once].
+    #[arg(long, env = "UNTAINT_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<Listen>,
+    /// Exit with 0 once every configured taint is gone and stays gone for --settle.
+    #[arg(long, env = "UNTAINT_ONCE")]
+    pub once: bool,
+    /// How long the taints must have been gone.
+    #[arg(long, env = "UNTAINT_SETTLE", value_name = "DURATION", default_value = "1s", value_parser = duration, requires = "once")]
+    pub settle: Duration,
+    /// Give up after so long, with exit code 3.
+    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = duration, requires = "once")]
+    pub timeout: Option<Duration>,
+    /// Decide and report, write nothing.
+    #[arg(long, env = "UNTAINT_DRY_RUN")]
+    pub dry_run: bool,
+}
+
+impl RunArgs {
+    /// Where to listen, if at all.
+    #[must_use]
+    pub fn listen(&self) -> Option<SocketAddr> {
+        match self.listen {
+            Some(Listen::On(address)) => Some(address),
+            Some(Listen::Off) => None,
+            None => (!self.once).then_some(DEFAULT_LISTEN),
+        }
+    }
+}
+
+/// Arguments of `wait`.
+#[derive(Debug, Args)]
+pub struct WaitArgs {
+    /// Where the gates come from.
+    #[command(flatten)]
+    pub gates: ConfigOrGates,
+    /// Give up after so long, with exit code 3.
+    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Where the gates come from.
+    #[command(flatten)]
+    pub gates: ConfigOrGates,
+}
+
+/// A configuration file, or gates in its place.
+#[derive(Debug, Args)]
+pub struct ConfigOrGates {
+    /// The configuration file.
+    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE", required_unless_present_any = ["cni", "http_get", "file"])]
+    pub config: Option<PathBuf>,
+    /// Gates in its place.
+    #[command(flatten)]
+    pub gates: GateArgs,
+}
+
+/// Gates given as flags. All must be open.
+#[derive(Debug, Default, Args)]
+pub struct GateArgs {
+    /// The CNI configuration in /etc/cni/net.d must be there and, if given, be of this network.
+    #[arg(long, value_name = "NETWORK", num_args = 0..=1, conflicts_with = "config")]
+    pub cni: Option<Option<String>>,
+    /// This URL must answer 200-299: http://, https:// (not verified) or unix:SOCKET:PATH. May be repeated.
+    #[arg(long, value_name = "URL", value_parser = config::http_get_from_url, conflicts_with = "config")]
+    pub http_get: Vec<HttpGet>,
+    /// This file must exist. May be repeated.
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    pub file: Vec<PathBuf>,
+}
+
+/// `--listen`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listen {
+    /// Not at all.
+    Off,
+    /// Here; port 0 takes a free one, which is logged.
+    On(SocketAddr),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse().map(Self::On).map_err(|_| "must be ADDRESS:PORT, such as 127.0.0.1:9468 or [::1]:9468, or off".into())
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    config::parse_duration(text)
+}
+
+/// `metadata.name` of a Node is an RFC 1123 subdomain (apimachinery `validation.IsDNS1123Subdomain`).
+fn node_name(name: &str) -> Result<String, String> {
+    let label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    if name.len() <= 253 && name.split('.').all(label) {
+        Ok(name.to_owned())
+    } else {
+        Err("is not the name of a Node; in a pod, set NODE_NAME from fieldRef spec.nodeName".into())
+    }
+}

@@ -1,0 +1,154 @@
+//! `/healthz`, `/readyz` and `/statusz`, read from the one status snapshot.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use crate::agent::Ping;
+use crate::logging::Repetition;
+use crate::status::Status;
+
+/// Connections served at once; more wait in the kernel's queue.
+const MAX_CONNECTIONS: usize = 32;
+/// From a connection's start to its end: it serves one request.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Smallest that hyper allows, and plenty for a GET.
+const MAX_HEAD: usize = 8192;
+/// How long the agent's loop may take to answer.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+/// Between tries to listen.
+const LISTEN_RETRY: Duration = Duration::from_secs(5);
+
+/// What the answers are read from.
+#[derive(Clone)]
+pub struct Sources {
+    /// `None` until the agent's loop has run once.
+    pub status: watch::Receiver<Option<Status>>,
+    /// To the agent's loop.
+    pub pings: mpsc::Sender<Ping>,
+}
+
+/// Serves for ever. A port in use is told and tried again: the main job does not depend on it.
+pub async fn serve(address: SocketAddr, sources: Sources) {
+    let listener = listen(address).await;
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let sources = sources.clone();
+                tokio::spawn(async move {
+                    let _ = timeout(CONNECTION_TIMEOUT, connection(stream, sources)).await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                warn!(%error, "failed to accept a connection");
+                sleep(LISTEN_RETRY).await;
+            }
+        }
+    }
+}
+
+async fn listen(address: SocketAddr) -> TcpListener {
+    let mut failure = Repetition::default();
+    loop {
+        let result = TcpListener::bind(address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        match result {
+            Ok((address, listener)) => {
+                info!(%address, "listening");
+                return listener;
+            }
+            Err(error) if failure.is_news(Instant::now(), &error.to_string()) => {
+                warn!(%address, %error, "failed to listen; trying again");
+            }
+            Err(_) => {}
+        }
+        sleep(LISTEN_RETRY).await;
+    }
+}
+
+async fn connection(stream: TcpStream, sources: Sources) {
+    let service = service_fn(move |request| {
+        let sources = sources.clone();
+        async move { Ok::<_, Infallible>(answer(&request, &sources).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .keep_alive(false)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        debug!(%error, "a connection broke");
+    }
+}
+
+async fn answer(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Bytes>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    match request.uri().path() {
+        "/healthz" => healthz(sources).await,
+        "/readyz" => readyz(sources),
+        "/statusz" => statusz(sources),
+        _ => text(StatusCode::NOT_FOUND, "not found; try /healthz, /readyz or /statusz\n"),
+    }
+}
+
+/// Asks the loop itself: a constant would be healthy for ever.
+async fn healthz(sources: &Sources) -> Response<Full<Bytes>> {
+    let (ping, pong) = oneshot::channel();
+    let alive = async {
+        sources.pings.send(ping).await.ok()?;
+        pong.await.ok()
+    };
+    match timeout(PING_TIMEOUT, alive).await {
+        Ok(Some(())) => text(StatusCode::OK, "ok\n"),
+        _ => text(StatusCode::SERVICE_UNAVAILABLE, "the agent's loop does not answer\n"),
+    }
+}
+
+/// The Node has been seen once. An API server that is away later is no reason to make the pod unready.
+fn readyz(sources: &Sources) -> Response<Full<Bytes>> {
+    if sources.status.borrow().as_ref().is_some_and(|status| status.node.seen) {
+        text(StatusCode::OK, "ok\n")
+    } else {
+        text(StatusCode::SERVICE_UNAVAILABLE, "the node has not been seen yet\n")
+    }
+}
+
+fn statusz(sources: &Sources) -> Response<Full<Bytes>> {
+    let status = sources.status.borrow().clone();
+    match serde_json::to_vec_pretty(&status) {
+        Ok(body) => respond(StatusCode::OK, "application/json", body.into()),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+    }
+}
+
+fn text(code: StatusCode, body: &str) -> Response<Full<Bytes>> {
+    respond(code, "text/plain; charset=utf-8", Bytes::copy_from_slice(body.as_bytes()))
+}
+
+fn respond(code: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
