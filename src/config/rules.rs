@@ -57,13 +57,12 @@ fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Vec<Claim>
         let dry_run = fields.flag("dryRun");
 
         let matcher = taint.as_ref().and_then(taints::matcher);
-        let node_selector = node_selector
-            .and_then(|labels| labels_of(&labels))
-            .unwrap_or_default();
-        if let (Some(taint), Some(matcher)) = (&taint, &matcher) {
+        let node_selector =
+            node_selector.map_or_else(|| Some(BTreeMap::new()), |labels| labels_of(&labels));
+        if let (Some(taint), Some(matcher), Some(labels)) = (&taint, &matcher, &node_selector) {
             let claim = Claim {
                 taint: matcher.clone(),
-                node_selector: node_selector.clone(),
+                node_selector: labels.clone(),
                 line: taint.line(),
             };
             claim.check_against(claims, taint);
@@ -74,7 +73,7 @@ fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Vec<Claim>
         Some(Rule {
             name: name?,
             taint: matcher?,
-            node_selector,
+            node_selector: node_selector?,
             gates: gates?,
             stable_for: stable_for.unwrap_or_default(),
             dry_run,
@@ -101,13 +100,15 @@ pub(super) fn unique_name(
 }
 
 fn labels_of(cursor: &Cursor<'_>) -> Option<BTreeMap<String, String>> {
-    let labels = cursor.entries()?.into_iter().filter_map(|(key, value)| {
+    let labels = cursor.entries()?.into_iter().map(|(key, value)| {
         if let Err(message) = QUALIFIED_NAME.check(key) {
             value.report_key(format!("its key {message}"));
         }
         Some((key.to_owned(), value.text(&LABEL_VALUE)?))
     });
-    Some(labels.collect())
+    // All are read before one that is wrong makes the selector wrong.
+    let labels: Vec<_> = labels.collect();
+    labels.into_iter().collect()
 }
 
 fn stable_for_of(cursor: &Cursor<'_>) -> Option<Duration> {

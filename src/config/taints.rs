@@ -25,23 +25,30 @@ pub(super) fn matcher(cursor: &Cursor<'_>) -> Option<TaintMatcher> {
         let value = fields.optional("value");
 
         let key = key.and_then(|key| key.parsed(parse_key));
-        let effect = match effect {
-            Some(effect) if effect.is_null() => effect.mismatch(&effects()),
-            effect => effect.and_then(|effect| effect.parsed(parse_effect)),
-        };
-        let value = match value {
-            Some(value) if value.is_null() => {
-                value.report("has no value: write \"\" for exactly empty, or leave it out for any");
-                None
-            }
-            value => value.and_then(|value| value.text(&LABEL_VALUE)),
-        };
+        let effect = effect.map(|field| effect_of(&field));
+        let value = value.map(|field| value_of(&field));
         Some(TaintMatcher {
             key: key?,
-            value,
-            effect,
+            // Left out is any; wrong is not.
+            value: value.map_or(Some(None), |read| read.map(Some))?,
+            effect: effect.map_or(Some(None), |read| read.map(Some))?,
         })
     })
+}
+
+fn effect_of(cursor: &Cursor<'_>) -> Option<Effect> {
+    if cursor.is_null() {
+        return cursor.mismatch(&effects());
+    }
+    cursor.parsed(parse_effect)
+}
+
+fn value_of(cursor: &Cursor<'_>) -> Option<String> {
+    if cursor.is_null() {
+        cursor.report("has no value: write \"\" for exactly empty, or leave it out for any");
+        return None;
+    }
+    cursor.text(&LABEL_VALUE)
 }
 
 /// Reads `KEY[=VALUE][:EFFECT]`, as `kubectl taint` writes it. `KEY=` asks for the empty value, `KEY` for any.
