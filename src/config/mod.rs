@@ -1,365 +1,80 @@
-//! The configuration: one YAML file, its rules and gates as validated values.
+//! The configuration: one YAML file, read strictly into validated values.
 //!
-//! These types have the shape and the field names of the file, so that `untaint config show` prints what
-//! [`parse`] would read again. Durations in fields that end in `Seconds` are seconds, as in core/v1 `Probe`.
+//! [`parse`] is pure; [`load`] reads a file. Text → `tree` (YAML with places) → `cursor`, `fields` (values by name,
+//! problems collected) → `rules`, `taints`, `gates`, `network` (meaning). The types have the shape and the field names
+//! of the file, so that [`parse`] reads again what [`show`] writes.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
+mod checks;
+mod cursor;
+mod duration;
+mod fields;
+mod file;
+mod gates;
+mod network;
+mod problem;
+mod rules;
+mod syntax;
+mod taints;
+mod tree;
+mod types;
+mod unique;
+mod url;
 
 use serde::Serialize;
 
-use crate::taint::TaintMatcher;
+pub use checks::{
+    Check, CniConfig, Endpoint, Exec, Expect, FileCheck, Grpc, HttpGet, HttpHeader, Scheme,
+    StatusRange, TcpSocket,
+};
+pub use file::load;
+pub use problem::{LoadError, Problems};
+pub use taints::parse_taint;
+pub use types::{Configuration, Gate, Group, Probe, Rule, Schedule};
+pub use url::http_get_from_url;
+
+use cursor::{Context, Cursor};
+use problem::Problem;
 
 /// `apiVersion` of the only version there is.
 pub const API_VERSION: &str = "untaint/v1alpha1";
 /// `kind` of the file.
 pub const KIND: &str = "UntaintConfiguration";
 
-/// A whole configuration file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Configuration {
-    /// Independent of each other; no two can match the same taint on the same Node.
-    pub rules: Vec<Rule>,
-}
-
-/// One taint to remove and the gates that must be open first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Rule {
-    /// Unique in the file; an RFC 1123 label.
-    pub name: String,
-    /// The taint to remove.
-    pub taint: TaintMatcher,
-    /// The rule applies only to Nodes that have all of these labels, as in a `PodSpec`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub node_selector: BTreeMap<String, String>,
-    /// All must be open. Empty: the rule is ready at once.
-    pub gates: Vec<Gate>,
-    /// How long every gate must have been open without a break.
-    #[serde(serialize_with = "duration::serialize")]
-    pub stable_for: Duration,
-    /// Decide and report, write nothing.
-    pub dry_run: bool,
-}
-
-/// One condition of a rule.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Gate {
-    /// A single check.
-    Probe(Probe),
-    /// Open while at least one member is.
-    AnyOf(Group),
-}
-
-/// `anyOf`: a group that stands for a gate. Groups do not nest.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Group {
-    /// Unique among the gates of its rule; an RFC 1123 label.
-    pub name: String,
-    /// At least one.
-    pub any_of: Vec<Probe>,
-}
-
-/// A check and when to run it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Probe {
-    /// Unique among the gates of its rule and, in a group, among its members; an RFC 1123 label.
-    pub name: String,
-    /// What is asked.
-    #[serde(flatten)]
-    pub check: Check,
-    /// How often, and how many answers make a state.
-    #[serde(flatten)]
-    pub schedule: Schedule,
-}
-
-/// The timing fields of a core/v1 `Probe`, with fractions allowed and with defaults for a person who waits.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Schedule {
-    /// Default 0.
-    #[serde(
-        rename = "initialDelaySeconds",
-        serialize_with = "duration::serialize_seconds"
-    )]
-    pub initial_delay: Duration,
-    /// Default 0.25 (core/v1: 10).
-    #[serde(
-        rename = "periodSeconds",
-        serialize_with = "duration::serialize_seconds"
-    )]
-    pub period: Duration,
-    /// Default 1.
-    #[serde(
-        rename = "timeoutSeconds",
-        serialize_with = "duration::serialize_seconds"
-    )]
-    pub timeout: Duration,
-    /// Default 1, at least 1.
-    pub success_threshold: u32,
-    /// Default 1 (core/v1: 3), at least 1.
-    pub failure_threshold: u32,
-}
-
-impl Default for Schedule {
-    fn default() -> Self {
-        Self {
-            initial_delay: Duration::ZERO,
-            period: Duration::from_millis(250),
-            timeout: Duration::from_secs(1),
-            success_threshold: 1,
-            failure_threshold: 1,
-        }
+/// Reads the text of a configuration file. The error has all problems of the text, each with its place.
+pub fn parse(text: &str) -> Result<Configuration, Problems> {
+    let root = tree::read(text)?;
+    let context = Context::new(text);
+    let root = Cursor::root(&context, &root);
+    if root.is_null() {
+        return Err(
+            Problem::of_the_whole("is empty; it must have apiVersion, kind and rules").into(),
+        );
+    }
+    match (rules::configuration(&root), context.into_problems()) {
+        (Some(configuration), problems) if problems.is_empty() => Ok(configuration),
+        (_, problems) => Err(Problems::new(problems)),
     }
 }
 
-/// What a gate asks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Check {
-    /// The CNI configuration that the container runtime will load.
-    CniConfig(CniConfig),
-    /// An HTTP answer.
-    HttpGet(HttpGet),
-    /// A TCP port that accepts.
-    TcpSocket(TcpSocket),
-    /// `grpc.health.v1.Health/Check`.
-    Grpc(Grpc),
-    /// A program that exits with 0.
-    Exec(Exec),
-    /// A file that exists.
-    File(FileCheck),
-}
-
-/// Expectations of the CNI configuration directory.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CniConfig {
-    /// Default `/etc/cni/net.d`.
-    pub dir: PathBuf,
-    /// The network's `name`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<String>,
-    /// Plugin types that must be in the chain.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub plugins: Vec<String>,
-    /// Each plugin's program must exist and be executable in one of these. Empty: not checked.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub bin_dirs: Vec<PathBuf>,
-    /// Must be the file that the runtime picks.
-    pub first: bool,
-    /// Must have been written since this boot.
-    pub newer_than_boot: bool,
-}
-
-impl Default for CniConfig {
-    fn default() -> Self {
-        Self {
-            dir: PathBuf::from("/etc/cni/net.d"),
-            network: None,
-            plugins: Vec::new(),
-            bin_dirs: Vec::new(),
-            first: false,
-            newer_than_boot: false,
-        }
+/// Writes a configuration as [`parse`] reads it, with every default filled in.
+#[must_use]
+pub fn show(configuration: &Configuration) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct File<'a> {
+        api_version: &'static str,
+        kind: &'static str,
+        #[serde(flatten)]
+        configuration: &'a Configuration,
     }
-}
-
-/// Where a network probe connects to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Endpoint {
-    /// TCP. `host` is `127.0.0.1` by default, not a pod's address: the agent shares the node's network.
-    Tcp {
-        /// A name or an address, IPv6 without brackets.
-        host: String,
-        /// 1 to 65535.
-        port: u16,
-    },
-    /// A unix socket, given as `unixSocket`.
-    Unix {
-        /// Absolute path.
-        #[serde(rename = "unixSocket")]
-        path: PathBuf,
-    },
-}
-
-/// An HTTP GET and what its answer must be. The names are those of core/v1 `HTTPGetAction`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HttpGet {
-    /// Where to connect.
-    #[serde(flatten)]
-    pub endpoint: Endpoint,
-    /// Default `HTTP`.
-    pub scheme: Scheme,
-    /// Path and query; default `/`.
-    pub path: String,
-    /// Sent as given; `Host` sets the request's host.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub http_headers: Vec<HttpHeader>,
-    /// What the answer must be.
-    pub expect: Expect,
-}
-
-/// `HTTP` or `HTTPS`, as in core/v1; HTTPS does not verify the certificate, like the kubelet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Scheme {
-    /// Plain text.
-    Http,
-    /// TLS, unverified.
-    Https,
-}
-
-/// One request header.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HttpHeader {
-    /// A header field name.
-    pub name: String,
-    /// Its value.
-    pub value: String,
-}
-
-/// Conditions on an HTTP answer; all must hold.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Expect {
-    /// Accepted status codes; default 200-299.
-    pub status: Vec<StatusRange>,
-    /// RFC 6901 JSON pointers into the body, and the value each must have.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub json: BTreeMap<String, serde_json::Value>,
-    /// Text that the body must contain.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-}
-
-impl Default for Expect {
-    fn default() -> Self {
-        Self {
-            status: vec![StatusRange {
-                first: 200,
-                last: 299,
-            }],
-            json: BTreeMap::new(),
-            text: None,
-        }
-    }
-}
-
-/// Status codes from `first` to `last`, both included; written `204` or `200-299`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StatusRange {
-    /// At least 100.
-    pub first: u16,
-    /// At most 599.
-    pub last: u16,
-}
-
-impl StatusRange {
-    /// Whether `code` is one of these.
-    #[must_use]
-    pub fn contains(self, code: u16) -> bool {
-        (self.first..=self.last).contains(&code)
-    }
-}
-
-impl std::fmt::Display for StatusRange {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.first == self.last {
-            write!(f, "{}", self.first)
-        } else {
-            write!(f, "{}-{}", self.first, self.last)
-        }
-    }
-}
-
-impl Serialize for StatusRange {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.first == self.last {
-            serializer.serialize_u16(self.first)
-        } else {
-            serializer.collect_str(self)
-        }
-    }
-}
-
-/// A TCP connection that is accepted, then closed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TcpSocket {
-    /// Default `127.0.0.1`.
-    pub host: String,
-    /// 1 to 65535.
-    pub port: u16,
-}
-
-/// `grpc.health.v1.Health/Check`, plaintext; only `SERVING` opens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Grpc {
-    /// Where to connect.
-    #[serde(flatten)]
-    pub endpoint: Endpoint,
-    /// The service to ask for; empty: the server as a whole.
-    pub service: String,
-}
-
-/// A program, run without a shell; exit code 0 opens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Exec {
-    /// Program and arguments; the program is an absolute path.
-    pub command: Vec<String>,
-}
-
-/// A file, directory or socket that exists.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FileCheck {
-    /// Absolute path. A symbolic link counts as what it points to.
-    pub path: PathBuf,
-    /// Must have been modified since this boot.
-    pub newer_than_boot: bool,
-}
-
-/// Durations as the file writes them.
-mod duration {
-    use std::time::Duration;
-
-    use jiff::SignedDuration;
-    use serde::{Serialize, Serializer};
-
-    /// `1m 30s`, which [`jiff`] reads back.
-    pub(super) fn serialize<S: Serializer>(
-        value: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let signed = SignedDuration::try_from(*value).map_err(serde::ser::Error::custom)?;
-        if signed.is_zero() {
-            serializer.serialize_str("0s")
-        } else {
-            serializer.collect_str(&format_args!("{signed:#}"))
-        }
-    }
-
-    /// Seconds, with a fraction where there is one.
     #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "configured durations are small and not negative"
+        clippy::expect_used,
+        reason = "the types have string keys only and bounded durations"
     )]
-    pub(super) fn serialize_seconds<S: Serializer>(
-        value: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let seconds = value.as_secs_f64();
-        if seconds.fract() == 0.0 {
-            (seconds as u64).serialize(serializer)
-        } else {
-            seconds.serialize(serializer)
-        }
-    }
+    serde_yaml::to_string(&File {
+        api_version: API_VERSION,
+        kind: KIND,
+        configuration,
+    })
+    .expect("a configuration is always valid YAML")
 }

@@ -1,0 +1,71 @@
+//! Durations as the file writes them.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use jiff::fmt::friendly::SpanParser;
+use serde::{Serialize, Serializer};
+
+/// The longest that the file may ask for.
+const MAX: Duration = Duration::from_hours(24);
+
+/// Reads `90s`, `1m30s`, `500ms` and whatever else [`jiff`]'s friendly format has, up to [`MAX`].
+pub(super) fn parse(text: &str) -> Option<Duration> {
+    let duration = SpanParser::new().parse_unsigned_duration(text).ok()?;
+    (duration <= MAX).then_some(duration)
+}
+
+/// `1m 30s`, which [`parse`] reads back.
+pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    let signed = SignedDuration::try_from(*value).map_err(serde::ser::Error::custom)?;
+    if signed.is_zero() {
+        serializer.serialize_str("0s")
+    } else {
+        serializer.collect_str(&format_args!("{signed:#}"))
+    }
+}
+
+/// Seconds, with a fraction where there is one.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "configured durations are small and not negative"
+)]
+pub(super) fn serialize_seconds<S: Serializer>(
+    value: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let seconds = value.as_secs_f64();
+    if seconds.fract() == 0.0 {
+        (seconds as u64).serialize(serializer)
+    } else {
+        seconds.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_writes_them() {
+        for (text, millis) in [
+            ("0s", 0),
+            ("500ms", 500),
+            ("90s", 90_000),
+            ("1m30s", 90_000),
+            ("1m 30s", 90_000),
+            ("1.5h", 5_400_000),
+            ("24h", 86_400_000),
+        ] {
+            assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_without_unit_negative_or_above_a_day_are_refused() {
+        for text in ["", "5", "-5s", "5s ago", "24h1ns", "1d", "soon", "PT5S"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

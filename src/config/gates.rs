@@ -1,0 +1,181 @@
+//! From the tree to gates.
+
+use std::path::PathBuf;
+
+use super::checks::{Check, CniConfig, Exec, FileCheck};
+use super::cursor::Cursor;
+use super::fields::Fields;
+use super::network::{grpc, http_get, tcp_socket};
+use super::rules::{NO_GATES, unique_name};
+use super::syntax::{ABSOLUTE_PATH, ARGUMENT, NETWORK_NAME, PLUGIN_TYPE};
+use super::types::{Gate, Group, Probe, Schedule};
+use super::unique::Unique;
+
+/// The longest delay, period and time-out, in seconds.
+const MAX_SECONDS: f64 = 3600.0;
+/// The shortest period and time-out, in seconds: a busier gate would be a load of its own.
+const MIN_SECONDS: f64 = 0.01;
+const THRESHOLDS: std::ops::RangeInclusive<u32> = 1..=1000;
+
+type ReadCheck = fn(&Cursor<'_>) -> Option<Check>;
+
+const CHECKS: [(&str, ReadCheck); 6] = [
+    ("cniConfig", |field| cni_config(field).map(Check::CniConfig)),
+    ("httpGet", |field| http_get(field).map(Check::HttpGet)),
+    ("tcpSocket", |field| tcp_socket(field).map(Check::TcpSocket)),
+    ("grpc", |field| grpc(field).map(Check::Grpc)),
+    ("exec", |field| exec(field).map(Check::Exec)),
+    ("file", |field| file(field).map(Check::File)),
+];
+
+/// The gates of a rule.
+pub(super) fn gates(cursor: &Cursor<'_>) -> Option<Vec<Gate>> {
+    if cursor.is_null() {
+        cursor.report(format!("has no value{NO_GATES}"));
+        return None;
+    }
+    let mut names = Unique::default();
+    cursor.list(|cursor| gate(cursor, &mut names))
+}
+
+fn gate(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Gate> {
+    if cursor.has("anyOf") {
+        return group(cursor, names).map(Gate::AnyOf);
+    }
+    let probe = cursor.mapping("a gate", |fields| {
+        let checks = checks(fields);
+        // Not there, but among the fields to choose from.
+        fields.optional("anyOf");
+        probe(fields, checks, names)
+    });
+    probe.map(Gate::Probe)
+}
+
+fn group(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Group> {
+    cursor.mapping("a gate with anyOf", |fields| {
+        let name = unique_name(fields, names);
+        let mut member_names = Unique::default();
+        let any_of = fields.required("anyOf")?.filled_list(|member| {
+            member.mapping("a member of anyOf", |fields| {
+                let checks = checks(fields);
+                probe(fields, checks, &mut member_names)
+            })
+        });
+        Some(Group {
+            name: name?,
+            any_of: any_of?,
+        })
+    })
+}
+
+/// All checks that the fields have.
+fn checks<'t>(fields: &mut Fields<'_, 't>) -> Vec<(Cursor<'t>, ReadCheck)> {
+    let found = CHECKS.iter().filter_map(|(name, read)| {
+        let field = fields.optional(name)?;
+        Some((field, *read))
+    });
+    found.collect()
+}
+
+/// Only one of `checks` is allowed; all of them are read for their problems.
+fn probe(
+    fields: &mut Fields<'_, '_>,
+    mut checks: Vec<(Cursor<'_>, ReadCheck)>,
+    names: &mut Unique<String>,
+) -> Option<Probe> {
+    if checks.is_empty() {
+        fields.report(format!("must have one of {}", fields.known()));
+    }
+    checks.sort_by_key(|(field, _)| field.place());
+    if let [(first, _), more @ ..] = checks.as_slice() {
+        for (field, _) in more {
+            field.report_key(format!(
+                "a gate has one check; this one has another in line {}",
+                first.line()
+            ));
+        }
+    }
+    let checks: Vec<_> = checks.iter().map(|(field, read)| read(field)).collect();
+    let name = unique_name(fields, names);
+    let schedule = schedule(fields);
+    Some(Probe {
+        name: name?,
+        check: checks.into_iter().next()??,
+        schedule,
+    })
+}
+
+fn schedule(fields: &mut Fields<'_, '_>) -> Schedule {
+    let mut seconds = |name, least, default| {
+        let field = fields.optional(name);
+        let read = field.and_then(|field| field.seconds(&(least..=MAX_SECONDS)));
+        read.unwrap_or(default)
+    };
+    let default = Schedule::default();
+    let initial_delay = seconds("initialDelaySeconds", 0.0, default.initial_delay);
+    let period = seconds("periodSeconds", MIN_SECONDS, default.period);
+    let timeout = seconds("timeoutSeconds", MIN_SECONDS, default.timeout);
+    let mut threshold = |name, default| {
+        let field = fields.optional(name);
+        let read = field.and_then(|field| field.whole_number(&THRESHOLDS));
+        read.unwrap_or(default)
+    };
+    Schedule {
+        initial_delay,
+        period,
+        timeout,
+        success_threshold: threshold("successThreshold", default.success_threshold),
+        failure_threshold: threshold("failureThreshold", default.failure_threshold),
+    }
+}
+
+fn cni_config(cursor: &Cursor<'_>) -> Option<CniConfig> {
+    cursor.mapping("cniConfig", |fields| {
+        let dir = fields.optional("dir").and_then(|dir| path(&dir));
+        let network = fields.optional("network");
+        let plugins = fields.optional("plugins");
+        let bin_dirs = fields.optional("binDirs");
+        Some(CniConfig {
+            dir: dir.unwrap_or_else(|| CniConfig::default().dir),
+            network: network.and_then(|network| network.text(&NETWORK_NAME)),
+            plugins: plugins
+                .and_then(|plugins| plugins.list(|plugin| plugin.text(&PLUGIN_TYPE)))
+                .unwrap_or_default(),
+            bin_dirs: bin_dirs
+                .and_then(|dirs| dirs.list(path))
+                .unwrap_or_default(),
+            first: fields.flag("first"),
+            newer_than_boot: fields.flag("newerThanBoot"),
+        })
+    })
+}
+
+fn exec(cursor: &Cursor<'_>) -> Option<Exec> {
+    cursor.mapping("exec", |fields| {
+        let mut is_program = true;
+        let command = fields.required("command")?.filled_list(|argument| {
+            let syntax = if std::mem::take(&mut is_program) {
+                &ABSOLUTE_PATH
+            } else {
+                &ARGUMENT
+            };
+            argument.text(syntax)
+        });
+        Some(Exec { command: command? })
+    })
+}
+
+fn file(cursor: &Cursor<'_>) -> Option<FileCheck> {
+    cursor.mapping("file", |fields| {
+        let path = fields.required("path").and_then(|field| path(&field));
+        let newer_than_boot = fields.flag("newerThanBoot");
+        Some(FileCheck {
+            path: path?,
+            newer_than_boot,
+        })
+    })
+}
+
+fn path(cursor: &Cursor<'_>) -> Option<PathBuf> {
+    cursor.text(&ABSOLUTE_PATH).map(PathBuf::from)
+}

@@ -1,0 +1,113 @@
+//! The shape of the file as validated values: rules, gates and when they run.
+//!
+//! Durations in fields that end in `Seconds` are seconds, as in core/v1 `Probe`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::checks::Check;
+use super::duration;
+use crate::taint::TaintMatcher;
+
+/// A whole configuration file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Configuration {
+    /// Independent of each other; no two can match the same taint on the same Node.
+    pub rules: Vec<Rule>,
+}
+
+/// One taint to remove and the gates that must be open first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    /// Unique in the file; an RFC 1123 label.
+    pub name: String,
+    /// The taint to remove.
+    pub taint: TaintMatcher,
+    /// The rule applies only to Nodes that have all of these labels, as in a `PodSpec`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// All must be open. Empty: the rule is ready at once.
+    pub gates: Vec<Gate>,
+    /// How long every gate must have been open without a break.
+    #[serde(serialize_with = "duration::serialize")]
+    pub stable_for: Duration,
+    /// Decide and report, write nothing.
+    pub dry_run: bool,
+}
+
+/// One condition of a rule.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Gate {
+    /// A single check.
+    Probe(Probe),
+    /// Open while at least one member is.
+    AnyOf(Group),
+}
+
+/// `anyOf`: a group that stands for a gate. Groups do not nest.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Group {
+    /// Unique among the gates of its rule; an RFC 1123 label.
+    pub name: String,
+    /// At least one.
+    pub any_of: Vec<Probe>,
+}
+
+/// A check and when to run it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Probe {
+    /// Unique among the gates of its rule and, in a group, among its members; an RFC 1123 label.
+    pub name: String,
+    /// What is asked.
+    #[serde(flatten)]
+    pub check: Check,
+    /// How often, and how many answers make a state.
+    #[serde(flatten)]
+    pub schedule: Schedule,
+}
+
+/// The timing fields of a core/v1 `Probe`, with fractions allowed and with defaults for a person who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Schedule {
+    /// Default 0.
+    #[serde(
+        rename = "initialDelaySeconds",
+        serialize_with = "duration::serialize_seconds"
+    )]
+    pub initial_delay: Duration,
+    /// Default 0.25 (core/v1: 10).
+    #[serde(
+        rename = "periodSeconds",
+        serialize_with = "duration::serialize_seconds"
+    )]
+    pub period: Duration,
+    /// Default 1.
+    #[serde(
+        rename = "timeoutSeconds",
+        serialize_with = "duration::serialize_seconds"
+    )]
+    pub timeout: Duration,
+    /// Default 1, at least 1.
+    pub success_threshold: u32,
+    /// Default 1 (core/v1: 3), at least 1.
+    pub failure_threshold: u32,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            initial_delay: Duration::ZERO,
+            period: Duration::from_millis(250),
+            timeout: Duration::from_secs(1),
+            success_threshold: 1,
+            failure_threshold: 1,
+        }
+    }
+}
