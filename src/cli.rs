@@ -101,7 +101,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub gates: GateArgs,
     /// The own Node's name; in a pod, from spec.nodeName by the downward API.
-    #[arg(long, env = "NODE_NAME", value_name = "NAME", value_parser = node_name)]
+    #[arg(long, env = "NODE_NAME", value_name = "NAME", value_parser = config::parse_node_name)]
     pub node_name: String,
     /// A kubeconfig; without it, the pod's ServiceAccount is used.
     #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
@@ -113,10 +113,10 @@ pub struct RunArgs {
     #[arg(long, env = "UNTAINT_ONCE")]
     pub once: bool,
     /// How long the taints must have been gone.
-    #[arg(long, env = "UNTAINT_SETTLE", value_name = "DURATION", default_value = "1s", value_parser = duration, requires = "once")]
+    #[arg(long, env = "UNTAINT_SETTLE", value_name = "DURATION", default_value = "1s", value_parser = config::parse_duration, requires = "once")]
     pub settle: Duration,
     /// Give up after so long, with exit code 3.
-    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = duration, requires = "once")]
+    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = config::parse_duration, requires = "once")]
     pub timeout: Option<Duration>,
     /// Decide and report, write nothing.
     #[arg(long, env = "UNTAINT_DRY_RUN")]
@@ -142,7 +142,7 @@ pub struct WaitArgs {
     #[command(flatten)]
     pub gates: ConfigOrGates,
     /// Give up after so long, with exit code 3.
-    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = config::parse_duration)]
     pub timeout: Option<Duration>,
 }
 
@@ -169,13 +169,13 @@ pub struct ConfigOrGates {
 #[derive(Debug, Default, Args)]
 pub struct GateArgs {
     /// The CNI configuration in /etc/cni/net.d must be there and, if given, be of this network.
-    #[arg(long, value_name = "NETWORK", num_args = 0..=1, conflicts_with = "config")]
+    #[arg(long, value_name = "NETWORK", num_args = 0..=1, value_parser = config::parse_network, conflicts_with = "config")]
     pub cni: Option<Option<String>>,
     /// This URL must answer 200-299: http://, https:// (not verified) or unix:SOCKET:PATH. May be repeated.
     #[arg(long, value_name = "URL", value_parser = config::http_get_from_url, conflicts_with = "config")]
     pub http_get: Vec<HttpGet>,
     /// This file must exist. May be repeated.
-    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    #[arg(long, value_name = "PATH", value_parser = config::parse_path, conflicts_with = "config")]
     pub file: Vec<PathBuf>,
 }
 
@@ -196,22 +196,5 @@ impl FromStr for Listen {
             return Ok(Self::Off);
         }
         text.parse().map(Self::On).map_err(|_| "must be ADDRESS:PORT, such as 127.0.0.1:9468 or [::1]:9468, or off".into())
-    }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    config::parse_duration(text)
-}
-
-/// `metadata.name` of a Node is an RFC 1123 subdomain (apimachinery `validation.IsDNS1123Subdomain`).
-fn node_name(name: &str) -> Result<String, String> {
-    let label = |label: &str| {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
-    };
-    if name.len() <= 253 && name.split('.').all(label) {
-        Ok(name.to_owned())
-    } else {
-        Err("is not the name of a Node; in a pod, set NODE_NAME from fieldRef spec.nodeName".into())
     }
 }

@@ -9,6 +9,9 @@ use serde::{Serialize, Serializer};
 /// The longest that the file may ask for.
 const MAX: Duration = Duration::from_hours(24);
 
+/// Completes "must be …".
+pub(super) const FORM: &str = "a duration up to 24h such as 500ms, 90s or 1m30s";
+
 /// Reads `90s`, `1m30s`, `500ms` and whatever else [`jiff`]'s friendly format has, up to [`MAX`].
 pub(super) fn parse(text: &str) -> Option<Duration> {
     let duration = SpanParser::new().parse_unsigned_duration(text).ok()?;

@@ -9,6 +9,7 @@ mod cursor;
 mod duration;
 mod fields;
 mod file;
+mod flags;
 mod gates;
 mod network;
 mod problem;
@@ -27,6 +28,7 @@ pub use checks::{
     StatusRange, TcpSocket,
 };
 pub use file::load;
+pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
 pub use problem::{LoadError, Problems};
 pub use taints::parse_taint;
 pub use types::{Configuration, Gate, Group, Probe, Rule, Schedule};

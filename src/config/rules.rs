@@ -116,7 +116,7 @@ fn stable_for_of(cursor: &Cursor<'_>) -> Option<Duration> {
         Value::String(text) => duration::parse(text),
         _ => None,
     };
-    duration.or_else(|| cursor.mismatch("a duration up to 24h such as 500ms, 90s or 1m30s"))
+    duration.or_else(|| cursor.mismatch(duration::FORM))
 }
 
 /// What a rule removes, and where.

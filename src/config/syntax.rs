@@ -28,6 +28,12 @@ pub(super) const DNS_LABEL: Syntax = Syntax {
     holds: |text| text.len() <= 63 && is_dns_label(text),
 };
 
+/// Names of Nodes; `IsDNS1123Subdomain` there.
+pub(super) const DNS_SUBDOMAIN: Syntax = Syntax {
+    expected: "at most 253 lower-case letters, digits, '-' or '.', each part beginning and ending with a letter or digit",
+    holds: is_dns_subdomain,
+};
+
 /// Keys of taints and labels; `IsQualifiedName` there.
 pub(super) const QUALIFIED_NAME: Syntax = Syntax {
     expected: "a qualified name ([DNS-DOMAIN/]NAME, NAME at most 63 letters, digits, '-', '_' or '.', \

@@ -1,1 +1,19 @@
-//! What untaint is tested against.
+//! What untaint's tests and its demo run against.
+//!
+//! - [`api`]: a stand-in for the API server, in this process, with scripted answers.
+//! - [`proxy`]: network faults before any server.
+//! - [`cluster`]: the real API server.
+
+pub mod api;
+pub mod cluster;
+pub mod kubeconfig;
+mod nodes;
+pub mod proxy;
+mod tls;
+
+pub use nodes::{node, taints};
+
+use std::time::Duration;
+
+/// How long the waiting helpers of this crate wait before they fail.
+pub const DEADLINE: Duration = Duration::from_secs(20);

@@ -1,0 +1,26 @@
+//! `untaint config`.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+
+use super::Failure;
+use crate::cli::{ConfigCommand, Exit};
+use crate::config;
+
+pub(super) fn config(command: &ConfigCommand) -> Result<Exit, Failure> {
+    match command {
+        ConfigCommand::Validate { files } => {
+            let errors: Vec<_> = files.iter().filter_map(|file| config::load(file).err()).collect();
+            if errors.is_empty() {
+                return Ok(Exit::Done);
+            }
+            Err(Failure::Usage(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))
+        }
+        ConfigCommand::Show { file } => {
+            let configuration = config::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
+            io::stdout().write_all(config::show(&configuration).as_bytes()).context("failed to print")?;
+            Ok(Exit::Done)
+        }
+    }
+}

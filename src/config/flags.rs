@@ -1,0 +1,31 @@
+//! Values of command-line flags, in the forms that the file has for them. Errors begin with `must be`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::duration;
+use super::syntax::{ABSOLUTE_PATH, DNS_SUBDOMAIN, NETWORK_NAME, Syntax, shown};
+
+/// `metadata.name` of a Node.
+pub fn parse_node_name(text: &str) -> Result<String, String> {
+    of_form(&DNS_SUBDOMAIN, text)
+}
+
+/// The `name` of a CNI network.
+pub fn parse_network(text: &str) -> Result<String, String> {
+    of_form(&NETWORK_NAME, text)
+}
+
+/// An absolute path.
+pub fn parse_path(text: &str) -> Result<PathBuf, String> {
+    of_form(&ABSOLUTE_PATH, text).map(PathBuf::from)
+}
+
+/// A duration such as `90s` or `1m30s`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    duration::parse(text).ok_or_else(|| format!("must be {}, not {}", duration::FORM, shown(text)))
+}
+
+fn of_form(syntax: &Syntax, text: &str) -> Result<String, String> {
+    syntax.check(text).map(|()| text.to_owned())
+}

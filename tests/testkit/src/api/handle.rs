@@ -1,0 +1,193 @@
+//! One request: recorded, checked, carried out, answered.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::Instant;
+
+use anyhow::Result;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Response, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::route::{Route, Verb};
+use super::script::{Answer, Reply};
+use super::serve::Connection;
+use super::status::Status;
+use super::watch::Watch;
+use super::{Request, Shared};
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Fails only when the request could not be read.
+pub(super) async fn answer(
+    request: http::Request<Incoming>,
+    connection: &Connection,
+    shared: &Shared,
+) -> Result<Response<Body>> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await?.to_bytes();
+    let route = Route::of(&parts);
+    let index = record(&parts, &body, route.verb, connection, shared);
+    let response = decide(&parts, &route, &body, connection, shared).await;
+    shared
+        .requests
+        .send_modify(|all| all[index].status = Some(response.status().as_u16()));
+    Ok(response)
+}
+
+fn record(
+    parts: &Parts,
+    body: &Bytes,
+    verb: Verb,
+    connection: &Connection,
+    shared: &Shared,
+) -> usize {
+    let header = |name| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
+    let request = Request {
+        verb,
+        method: parts.method.clone(),
+        uri: parts
+            .uri
+            .path_and_query()
+            .map_or_else(String::new, ToString::to_string),
+        content_type: header(header::CONTENT_TYPE),
+        user_agent: header(header::USER_AGENT),
+        body: String::from_utf8_lossy(body).into_owned(),
+        connection: connection.id,
+        version: parts.version,
+        at: Instant::now(),
+        status: None,
+    };
+    let mut index = 0;
+    shared.requests.send_modify(|all| {
+        index = all.len();
+        all.push(request);
+    });
+    index
+}
+
+async fn decide(
+    parts: &Parts,
+    route: &Route,
+    body: &[u8],
+    connection: &Connection,
+    shared: &Shared,
+) -> Response<Body> {
+    let scripted = shared.script.lock().unwrap().next(route.verb);
+    let usual = || {
+        authorize(parts, shared)
+            .and_then(|()| carry_out(parts, route, body, shared))
+            .unwrap_or_else(|status| reply(status.into()))
+    };
+    match scripted {
+        None => return usual(),
+        Some(Answer::Reply(scripted)) => return reply(scripted),
+        Some(Answer::Hang) => {}
+        Some(Answer::Reset) => connection.reset.notify_one(),
+        Some(Answer::ApplyAndHang) => drop(usual()),
+        Some(Answer::ApplyAndReset) => {
+            drop(usual());
+            connection.reset.notify_one();
+        }
+    }
+    pending().await
+}
+
+fn authorize(parts: &Parts, shared: &Shared) -> Result<(), Status> {
+    let tokens = shared.tokens.lock().unwrap();
+    let Some(tokens) = tokens.as_ref() else {
+        return Ok(());
+    };
+    parts
+        .headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
+        .filter(|token| tokens.contains(*token))
+        .map(|_| ())
+        .ok_or_else(Status::unauthorized)
+}
+
+fn carry_out(
+    parts: &Parts,
+    route: &Route,
+    body: &[u8],
+    shared: &Shared,
+) -> Result<Response<Body>, Status> {
+    let name = &route.name;
+    match route.verb {
+        Verb::Get => shared.store.borrow().get(name).cloned().map(ok),
+        Verb::List => {
+            let name = route.parameters.node_name()?;
+            let store = shared.store.borrow();
+            let items: Vec<&Value> = store.list(name.as_deref()).collect();
+            Ok(ok(json!({
+                "kind": "NodeList",
+                "apiVersion": "v1",
+                "metadata": {"resourceVersion": store.version().to_string()},
+                "items": items,
+            })))
+        }
+        Verb::Watch => {
+            let store = shared.store.subscribe();
+            let watch = Watch::open(store, &route.parameters, shared.streaming_lists)?;
+            let body = StreamBody::new(watch.into_frames()).boxed_unsync();
+            Ok(respond(200, body))
+        }
+        Verb::Create => {
+            let node = serde_json::from_slice(body)
+                .map_err(|_| Status::bad_request("the object provided is unrecognized"))?;
+            let node = shared.write(|store| store.create(node))?;
+            Ok(reply(Reply {
+                status: 201,
+                ..ok_reply(node)
+            }))
+        }
+        Verb::Patch => {
+            let kind = parts.headers.get(header::CONTENT_TYPE);
+            if kind.is_none_or(|kind| kind != "application/json-patch+json") {
+                return Err(Status::unsupported_media_type());
+            }
+            shared.write(|store| store.patch(name, body)).map(ok)
+        }
+        Verb::Delete => {
+            let node = shared.write(|store| store.delete(name))?;
+            let uid = &node["metadata"]["uid"];
+            Ok(ok(json!({
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Success",
+                "details": {"name": name, "kind": "nodes", "uid": uid},
+            })))
+        }
+        Verb::Other => Err(Status::unknown_resource()),
+    }
+}
+
+fn ok(body: Value) -> Response<Body> {
+    reply(ok_reply(body))
+}
+
+fn ok_reply(body: Value) -> Reply {
+    Status { code: 200, body }.into()
+}
+
+fn reply(reply: Reply) -> Response<Body> {
+    let body = Full::from(reply.body.to_string()).boxed_unsync();
+    let mut response = respond(reply.status, body);
+    response.headers_mut().extend(reply.headers);
+    response
+}
+
+fn respond(status: u16, body: Body) -> Response<Body> {
+    let json = HeaderValue::from_static("application/json");
+    Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, json)
+        .body(body)
+        .expect("a status code")
+}

@@ -1,0 +1,289 @@
+//! A stand-in for the API server, in this process: Nodes only, and whatever a test wants to go wrong.
+//!
+//! What it claims about status codes and messages is checked against the real API server by the test
+//! `api_stand_in`. Unlike that, it adds no taint of its own to a new Node, keeps no managed fields, has no
+//! `nodes/status`, and knows of the patch types only JSON Patch.
+
+mod handle;
+mod patch;
+mod route;
+mod script;
+mod serve;
+mod status;
+mod store;
+mod watch;
+
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, anyhow};
+use http::Version;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::watch::Sender;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+pub use self::route::Verb;
+use self::script::Script;
+pub use self::script::{Answer, Reply};
+use self::store::Store;
+use crate::DEADLINE;
+use crate::kubeconfig::{self, Credentials};
+use crate::tls::{self, Authority};
+
+/// The token in the kubeconfig files of the stand-in.
+pub const TOKEN: &str = "stand-in";
+
+/// What kind of server the stand-in is.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Default true: TLS.
+    pub tls: bool,
+    /// Default true: HTTP/2 beside HTTP/1.1, by ALPN or, without TLS, by prior knowledge.
+    pub http2: bool,
+    /// Default true; false: refuses `sendInitialEvents`, like a server whose `WatchList` feature gate is off.
+    pub streaming_lists: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tls: true,
+            http2: true,
+            streaming_lists: true,
+        }
+    }
+}
+
+/// One request that the stand-in has got.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub verb: Verb,
+    pub method: http::Method,
+    /// Path and query.
+    pub uri: String,
+    pub content_type: Option<String>,
+    pub user_agent: Option<String>,
+    pub body: String,
+    /// Counts from 0.
+    pub connection: usize,
+    pub version: Version,
+    pub at: Instant,
+    /// `None` until it is answered.
+    pub status: Option<u16>,
+}
+
+/// The stand-in; ends when dropped.
+pub struct ApiServer {
+    address: SocketAddr,
+    options: Options,
+    authority: Mutex<Authority>,
+    shared: Arc<Shared>,
+    _task: JoinSet<()>,
+}
+
+/// What the connections share with the owner.
+struct Shared {
+    streaming_lists: bool,
+    http2: bool,
+    store: Sender<Store>,
+    requests: Sender<Vec<Request>>,
+    script: Mutex<Script>,
+    /// `None`: every request is welcome.
+    tokens: Mutex<Option<HashSet<String>>>,
+    /// `None`: plain text.
+    tls: Mutex<Option<TlsAcceptor>>,
+    /// Counts the calls that reset all connections.
+    resets: Sender<usize>,
+}
+
+impl ApiServer {
+    /// Listens on a free port of 127.0.0.1.
+    pub async fn start(options: Options) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let authority = Authority::new()?;
+        let shared = Arc::new(Shared {
+            streaming_lists: options.streaming_lists,
+            http2: options.http2,
+            store: Sender::new(Store::new()),
+            requests: Sender::new(Vec::new()),
+            script: Mutex::default(),
+            tokens: Mutex::default(),
+            tls: Mutex::new(acceptor(&options, &authority)?),
+            resets: Sender::new(0),
+        });
+        let mut task = JoinSet::new();
+        task.spawn(serve::accept(listener, Arc::clone(&shared)));
+        Ok(Self {
+            address,
+            options,
+            authority: Mutex::new(authority),
+            shared,
+            _task: task,
+        })
+    }
+
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Writes a kubeconfig file, `ca.crt` and `token` into `dir`, and returns the path of the first.
+    pub fn kubeconfig(&self, dir: &Path) -> Result<PathBuf> {
+        let scheme = if self.options.tls { "https" } else { "http" };
+        let url = format!("{scheme}://{}", self.address);
+        let authority = self.options.tls.then(|| self.authority());
+        let credentials = Credentials::Token(TOKEN);
+        kubeconfig::write(dir, &url, authority.as_deref(), &credentials)
+    }
+
+    /// The certificate of its authority, PEM.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        self.authority.lock().unwrap().pem()
+    }
+
+    /// Takes a new authority and server certificate; connections that are open stay so.
+    pub fn rotate_certificates(&self) -> Result<()> {
+        let authority = Authority::new()?;
+        *self.shared.tls.lock().unwrap() = acceptor(&self.options, &authority)?;
+        *self.authority.lock().unwrap() = authority;
+        Ok(())
+    }
+
+    /// From now on, answers 401 to requests without one of these bearer tokens.
+    pub fn accept_tokens(&self, tokens: &[&str]) {
+        let tokens = tokens.iter().map(ToString::to_string).collect();
+        *self.shared.tokens.lock().unwrap() = Some(tokens);
+    }
+
+    /// Adds a Node (see [`node`](crate::node)) and returns it as stored.
+    pub fn create_node(&self, node: Value) -> Value {
+        self.write(|store| store.create(node).expect("a new Node"))
+    }
+
+    /// Changes a Node as another client would, and returns it as stored.
+    pub fn update_node(&self, name: &str, change: impl FnOnce(&mut Value)) -> Value {
+        let change = |node: &mut Value| {
+            change(node);
+            Ok(())
+        };
+        self.write(|store| store.update(name, change).expect("an existing Node"))
+    }
+
+    pub fn delete_node(&self, name: &str) {
+        self.write(|store| store.delete(name).expect("an existing Node"));
+    }
+
+    /// The Node as stored, if there is one.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<Value> {
+        self.shared.store.borrow().get(name).ok().cloned()
+    }
+
+    /// Returns the Node as soon as `wanted` says so, and fails after [`DEADLINE`].
+    ///
+    /// `wanted` sees every write, however short-lived its outcome is, only if it is called between the writes; a
+    /// test that needs the order of all of them reads it from [`requests`](Self::requests).
+    pub async fn wait_for_node(
+        &self,
+        name: &str,
+        mut wanted: impl FnMut(&Value) -> bool,
+    ) -> Result<Value> {
+        let mut store = self.shared.store.subscribe();
+        let found = store.wait_for(|store| store.get(name).is_ok_and(&mut wanted));
+        let found = timeout(DEADLINE, found).await.map(|store| store.is_ok());
+        match found {
+            Ok(_) => self.node(name).context("the Node was deleted"),
+            Err(_) => Err(anyhow!("{name} is still {:?}", self.node(name))),
+        }
+    }
+
+    /// All requests so far, in the order in which they arrived.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.requests.borrow().clone()
+    }
+
+    /// Returns the requests as soon as `wanted` says so, and fails after [`DEADLINE`].
+    pub async fn wait_for_requests(
+        &self,
+        mut wanted: impl FnMut(&[Request]) -> bool,
+    ) -> Result<Vec<Request>> {
+        let mut requests = self.shared.requests.subscribe();
+        match timeout(DEADLINE, requests.wait_for(|all| wanted(all))).await {
+            Ok(found) => Ok(found?.clone()),
+            Err(_) => Err(anyhow!("requests so far: {:#?}", self.requests())),
+        }
+    }
+
+    /// Answers the next `count` requests with this verb so. Of several answers for one verb, the first goes first.
+    pub fn respond_next(&self, verb: Verb, count: usize, answer: impl Into<Answer>) {
+        let answer = answer.into();
+        self.shared.script.lock().unwrap().add(verb, count, answer);
+    }
+
+    /// Forgets the answers that are still to be given.
+    pub fn respond_as_usual(&self) {
+        self.shared.script.lock().unwrap().clear();
+    }
+
+    /// Ends every watch cleanly, as after `timeoutSeconds`.
+    pub fn end_watches(&self) {
+        self.write(|store| store.epoch += 1);
+    }
+
+    /// Holds events back from the watches, so that answers to other requests overtake them, or lets them go on.
+    pub fn pause_watches(&self, paused: bool) {
+        self.write(|store| store.paused = paused);
+    }
+
+    /// Sends a bookmark to every watch that allows it.
+    pub fn send_bookmark(&self) {
+        self.write(Store::bookmark);
+    }
+
+    /// Makes every resourceVersion up to now too old to start a watch from.
+    pub fn forget_history(&self) {
+        self.write(Store::forget);
+    }
+
+    /// Resets every connection that is open now.
+    pub fn reset_connections(&self) {
+        self.shared.resets.send_modify(|count| *count += 1);
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut Store) -> T) -> T {
+        self.shared.write(change)
+    }
+}
+
+impl Shared {
+    /// Changes the store and wakes who waits for it.
+    fn write<T>(&self, change: impl FnOnce(&mut Store) -> T) -> T {
+        let mut outcome = None;
+        self.store
+            .send_modify(|store| outcome = Some(change(store)));
+        outcome.expect("send_modify calls its closure")
+    }
+}
+
+fn acceptor(options: &Options, authority: &Authority) -> Result<Option<TlsAcceptor>> {
+    if !options.tls {
+        return Ok(None);
+    }
+    let certified = authority.server(&["127.0.0.1", "localhost"])?;
+    let protocols: &[&str] = if options.http2 {
+        &["h2", "http/1.1"]
+    } else {
+        &["http/1.1"]
+    };
+    let config = tls::server_config(&certified, protocols)?;
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}

@@ -1,0 +1,111 @@
+//! Answers that a test asks for instead of the usual ones.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use super::route::Verb;
+use super::status::Status;
+
+/// What happens to a request.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// This reply; the request is not carried out.
+    Reply(Reply),
+    /// Silence; the request is not carried out.
+    Hang,
+    /// The connection is reset; the request is not carried out.
+    Reset,
+    /// The request is carried out, then silence.
+    ApplyAndHang,
+    /// The request is carried out, then the connection is reset.
+    ApplyAndReset,
+}
+
+/// A reply that is written out.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl From<Status> for Answer {
+    fn from(status: Status) -> Self {
+        Self::Reply(status.into())
+    }
+}
+
+impl From<Status> for Reply {
+    fn from(Status { code, body }: Status) -> Self {
+        Self {
+            status: code,
+            headers: HeaderMap::new(),
+            body,
+        }
+    }
+}
+
+impl Answer {
+    /// A failure with a `Status` that has no details, such as 500, 503 and 429.
+    #[must_use]
+    pub fn failure(code: u16, reason: &str, message: &str) -> Self {
+        Status::new(code, reason, message).into()
+    }
+
+    /// 409 for a stale resourceVersion.
+    #[must_use]
+    pub fn conflict(node: &str) -> Self {
+        Status::conflict(node).into()
+    }
+
+    /// What an admission policy answers: 422 with `Invalid` by default, 403 with `Forbidden` where it says so.
+    #[must_use]
+    pub fn denied(code: u16, reason: &str, node: &str, message: &str) -> Self {
+        Status::denied(code, reason, node, message).into()
+    }
+
+    /// 429 with `Retry-After`.
+    #[must_use]
+    pub fn too_many_requests(retry_after_seconds: u16) -> Self {
+        let message = "too many requests, please try again later";
+        let mut reply = Reply::from(Status::new(429, "TooManyRequests", message));
+        let name = HeaderName::from_static("retry-after");
+        reply
+            .headers
+            .insert(name, HeaderValue::from(retry_after_seconds));
+        Self::Reply(reply)
+    }
+}
+
+/// The answers still to be given, in the order of the requests.
+#[derive(Debug, Default)]
+pub(super) struct Script(Vec<Entry>);
+
+#[derive(Debug)]
+struct Entry {
+    verb: Verb,
+    left: usize,
+    answer: Answer,
+}
+
+impl Script {
+    pub(super) fn add(&mut self, verb: Verb, count: usize, answer: Answer) {
+        self.0.push(Entry {
+            verb,
+            left: count,
+            answer,
+        });
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The answer for the next request with this verb, if it is not the usual one.
+    pub(super) fn next(&mut self, verb: Verb) -> Option<Answer> {
+        self.0.retain(|entry| entry.left > 0);
+        let entry = self.0.iter_mut().find(|entry| entry.verb == verb)?;
+        entry.left -= 1;
+        Some(entry.answer.clone())
+    }
+}

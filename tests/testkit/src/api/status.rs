@@ -1,0 +1,116 @@
+//! The `Status` objects that the API server answers with instead of a Node.
+
+use serde_json::{Map, Value, json};
+
+/// A failure, as its code and its body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) code: u16,
+    pub(super) body: Value,
+}
+
+impl Status {
+    pub(super) fn new(code: u16, reason: &str, message: &str) -> Self {
+        let body = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": reason,
+            "code": code,
+        });
+        Self { code, body }
+    }
+
+    pub(super) fn with_details(mut self, details: Value) -> Self {
+        self.body["details"] = details;
+        self
+    }
+
+    fn about(self, name: &str) -> Self {
+        self.with_details(json!({"name": name, "kind": "nodes"}))
+    }
+
+    /// Failures that the server words without knowing the object have empty details.
+    fn generic(code: u16, reason: &str, message: &str) -> Self {
+        Self::new(code, reason, message).with_details(Value::Object(Map::new()))
+    }
+
+    pub(super) fn not_found(name: &str) -> Self {
+        Self::new(404, "NotFound", &format!("nodes \"{name}\" not found")).about(name)
+    }
+
+    pub(super) fn already_exists(name: &str) -> Self {
+        let message = format!("nodes \"{name}\" already exists");
+        Self::new(409, "AlreadyExists", &message).about(name)
+    }
+
+    pub(super) fn conflict(name: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on nodes \"{name}\": the object has been modified; \
+             please apply your changes to the latest version and try again"
+        );
+        Self::new(409, "Conflict", &message).about(name)
+    }
+
+    /// A validation, admission policies' included, names the object and what is wrong with it.
+    pub(super) fn denied(code: u16, reason: &str, name: &str, message: &str) -> Self {
+        Self::new(
+            code,
+            reason,
+            &format!("nodes \"{name}\" is forbidden: {message}"),
+        )
+        .with_details(json!({"name": name, "kind": "nodes", "causes": [{"message": message}]}))
+    }
+
+    pub(super) fn immutable(name: &str, field: &str, value: &Value) -> Self {
+        let cause = format!("Invalid value: {value}: field is immutable");
+        let message = format!("Node \"{name}\" is invalid: {field}: {cause}");
+        Self::new(422, "Invalid", &message).with_details(json!({
+            "name": name,
+            "kind": "Node",
+            "causes": [{"reason": "FieldValueInvalid", "message": cause, "field": field}],
+        }))
+    }
+
+    /// A failed `test` and a path that leads nowhere look the same.
+    pub(super) fn patch_failed() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::generic(422, "Invalid", message)
+    }
+
+    pub(super) fn bad_request(message: &str) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(super) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    pub(super) fn unknown_resource() -> Self {
+        let message = "the server could not find the requested resource";
+        Self::generic(404, "NotFound", message)
+    }
+
+    pub(super) fn unsupported_media_type() -> Self {
+        Self::generic(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    }
+
+    /// `ListOptions` that a watch may not have.
+    pub(super) fn forbidden_option(field: &str, message: &str) -> Self {
+        let cause = format!("Forbidden: {message}");
+        let whole = format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: {cause}");
+        Self::new(422, "Invalid", &whole).with_details(json!({
+            "group": "meta.k8s.io",
+            "kind": "ListOptions",
+            "causes": [{"reason": "FieldValueForbidden", "message": cause, "field": field}],
+        }))
+    }
+
+    /// What a watch meets that starts before `oldest`.
+    pub(super) fn expired(version: u64, oldest: u64) -> Self {
+        let message = format!("too old resource version: {version} ({oldest})");
+        Self::new(410, "Expired", &message)
+    }
+}

@@ -1,0 +1,133 @@
+//! The stream of events that answers a watch.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use hyper::body::Frame;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::route::Parameters;
+use super::status::Status;
+use super::store::{self, Store};
+
+/// Longer than any test.
+const FOREVER: Duration = Duration::from_hours(24);
+
+/// One watch, between two events.
+pub(super) struct Watch {
+    store: watch::Receiver<Store>,
+    name: Option<String>,
+    bookmarks: bool,
+    epoch: u64,
+    deadline: Instant,
+    /// The version up to which events are sent or waiting.
+    version: u64,
+    waiting: VecDeque<Value>,
+    /// Ends after the waiting events.
+    failed: bool,
+}
+
+impl Watch {
+    /// The events that come at once, or the refusal of the whole watch.
+    pub(super) fn open(
+        mut receiver: watch::Receiver<Store>,
+        parameters: &Parameters,
+        streaming_lists: bool,
+    ) -> Result<Self, Status> {
+        let initial = parameters.flag("sendInitialEvents");
+        if initial && !streaming_lists {
+            return Err(Status::forbidden_option(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+            ));
+        }
+        if initial && parameters.get("resourceVersionMatch") != Some("NotOlderThan") {
+            return Err(Status::forbidden_option(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        let name = parameters.node_name()?;
+        let bookmarks = parameters.flag("allowWatchBookmarks");
+        let from = parameters.number("resourceVersion")?.unwrap_or(0);
+        let limit = parameters
+            .number("timeoutSeconds")?
+            .map_or(FOREVER, Duration::from_secs);
+
+        let store = receiver.borrow_and_update();
+        let mut waiting = VecDeque::new();
+        let mut failed = false;
+        let mut version = store.version();
+        if initial || from == 0 {
+            let added = |node: &Value| json!({"type": "ADDED", "object": node});
+            waiting.extend(store.list(name.as_deref()).map(added));
+        } else if let Err(expired) = store.remembers(from) {
+            // Not an HTTP status: the API server has accepted the watch by then.
+            waiting.push_back(json!({"type": "ERROR", "object": expired.body}));
+            failed = true;
+        } else {
+            version = from;
+        }
+        if initial && bookmarks {
+            let mut object = store::bookmark(version);
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            waiting.push_back(json!({"type": "BOOKMARK", "object": object}));
+        }
+        let epoch = store.epoch;
+        drop(store);
+        Ok(Self {
+            store: receiver,
+            name,
+            bookmarks,
+            epoch,
+            deadline: Instant::now() + limit,
+            version,
+            waiting,
+            failed,
+        })
+    }
+
+    /// The events as lines of JSON.
+    pub(super) fn into_frames(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
+        stream::unfold(self, |mut watch| async {
+            let line = format!("{}\n", watch.next().await?);
+            Some((Ok(Frame::data(line.into())), watch))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
+            }
+            if self.failed || !self.take_new_events() {
+                return None;
+            }
+            if self.waiting.is_empty() {
+                timeout_at(self.deadline, self.store.changed())
+                    .await
+                    .ok()?
+                    .ok()?;
+            }
+        }
+    }
+
+    /// False: the watch has ended.
+    fn take_new_events(&mut self) -> bool {
+        let store = self.store.borrow_and_update();
+        if store.epoch != self.epoch {
+            return false;
+        }
+        if !store.paused {
+            let events = store.events(self.version, self.name.as_deref(), self.bookmarks);
+            self.waiting.extend(events);
+            self.version = self.version.max(store.version());
+        }
+        true
+    }
+}

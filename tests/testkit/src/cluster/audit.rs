@@ -1,0 +1,79 @@
+//! What the API server was asked, from its audit log.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use http::Request;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use super::Cluster;
+use crate::DEADLINE;
+
+/// A log file has no event to wait for without a watch on it, which costs more than to read it so often.
+const POLL: Duration = Duration::from_millis(10);
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct AuditEntry {
+    /// `get`, `list`, `watch`, `patch` and so on.
+    pub verb: String,
+    /// Path and query.
+    pub uri: String,
+    pub code: Option<u64>,
+    pub user: String,
+    /// The Node that the user's token is bound to.
+    pub node: Option<String>,
+    pub user_agent: String,
+}
+
+impl Cluster {
+    /// The requests that have been answered by now and for which `wanted` says so, in the log's order. A watch counts
+    /// once, from its start.
+    pub async fn requests(&self, wanted: impl Fn(&AuditEntry) -> bool) -> Result<Vec<AuditEntry>> {
+        let mut entries = timeout(DEADLINE, self.entries_up_to_now())
+            .await
+            .context("the audit log lacks the latest request")??;
+        entries.retain(wanted);
+        Ok(entries)
+    }
+
+    /// A request is logged just after it is answered. One that is sent now is logged after all of those.
+    async fn entries_up_to_now(&self) -> Result<Vec<AuditEntry>> {
+        static MARKS: AtomicUsize = AtomicUsize::new(0);
+        let mark = MARKS.fetch_add(1, Ordering::Relaxed);
+        let uri = format!("/version?mark={mark}");
+        let request = Request::get(&uri).body(Vec::new())?;
+        self.client().await?.request_text(request).await?;
+        loop {
+            let entries = parse(&fs::read_to_string(self.control_plane.audit_log())?);
+            if entries.iter().any(|entry| entry.uri == uri) {
+                return Ok(entries);
+            }
+            sleep(POLL).await;
+        }
+    }
+}
+
+/// A line that is not whole yet is left out; so is a watch's end.
+fn parse(log: &str) -> Vec<AuditEntry> {
+    log.lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|event| event["verb"] != "watch" || event["stage"] == "ResponseStarted")
+        .map(|event| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let user = &event["user"];
+            let node = &user["extra"]["authentication.kubernetes.io/node-name"][0];
+            AuditEntry {
+                verb: text(&event["verb"]),
+                uri: text(&event["requestURI"]),
+                code: event["responseStatus"]["code"].as_u64(),
+                user: text(&user["username"]),
+                node: node.as_str().map(str::to_owned),
+                user_agent: text(&event["userAgent"]),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,175 @@
+//! The real API server, with etcd, on free loopback ports: TLS, the Node and RBAC authorizers, `NodeRestriction`, an
+//! audit log. No controllers, no scheduler, no kubelet.
+
+mod agent;
+mod assets;
+mod audit;
+mod control_plane;
+mod nodes;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use http::{Method, Request, header};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+pub use self::assets::available;
+pub use self::audit::AuditEntry;
+use self::control_plane::ControlPlane;
+
+/// A chosen port may be taken by the time it is used; so often a start is tried.
+const ATTEMPTS: usize = 3;
+
+/// A running control plane; its processes and files go when it is dropped, or this process ends in whatever way.
+pub struct Cluster {
+    control_plane: ControlPlane,
+    programs: PathBuf,
+    /// Set once the agents' `ServiceAccount` and RBAC are there.
+    agents_allowed: OnceCell<()>,
+}
+
+/// The cluster of this test program, in which each test has Nodes of its own.
+///
+/// `None`: the programs cannot be had; the test is to return, having been reported as skipped. With `CI=true` it
+/// panics instead.
+pub async fn shared() -> Option<&'static Cluster> {
+    static SHARED: OnceCell<Result<Cluster>> = OnceCell::const_new();
+    programs().await?;
+    match SHARED.get_or_init(|| Cluster::start(&[])).await {
+        Ok(cluster) => Some(cluster),
+        Err(error) => panic!("the cluster did not start: {error:#}"),
+    }
+}
+
+/// A cluster of the test's own, with more flags for kube-apiserver. `None`: as for [`shared`].
+pub async fn fresh(flags: &[&str]) -> Option<Cluster> {
+    programs().await?;
+    match Cluster::start(flags).await {
+        Ok(cluster) => Some(cluster),
+        Err(error) => panic!("the cluster did not start: {error:#}"),
+    }
+}
+
+async fn programs() -> Option<&'static Path> {
+    match available().await {
+        Ok(programs) => Some(programs),
+        Err(reason) => {
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "no test may be skipped with CI=true, but: {reason}"
+            );
+            say(&format!("skipped: {reason}"));
+            None
+        }
+    }
+}
+
+/// The test harness shows what a passing test prints to nobody; this it does not catch.
+fn say(text: &str) {
+    // A closed standard error is nobody's concern.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+impl Cluster {
+    /// Starts one, with more flags for kube-apiserver, and returns when it is ready.
+    pub async fn start(flags: &[&str]) -> Result<Self> {
+        let programs = available().await.map_err(anyhow::Error::msg)?;
+        let mut attempt = 1;
+        let control_plane = loop {
+            match ControlPlane::start(programs, flags).await {
+                Err(_) if attempt < ATTEMPTS => attempt += 1,
+                started => break started?,
+            }
+        };
+        let cluster = Self {
+            control_plane,
+            programs: programs.to_owned(),
+            agents_allowed: OnceCell::new(),
+        };
+        say(&format!("kube-apiserver {}", cluster.version().await?));
+        Ok(cluster)
+    }
+
+    /// Ends kube-apiserver and starts it anew on the same data and port. Its watch cache is then empty.
+    pub async fn restart_api_server(&mut self) -> Result<()> {
+        self.control_plane.restart_api_server().await
+    }
+
+    /// Where kube-apiserver listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.control_plane.address()
+    }
+
+    /// A kubeconfig file of a member of `system:masters`.
+    #[must_use]
+    pub fn admin_kubeconfig(&self) -> PathBuf {
+        self.control_plane.admin_kubeconfig()
+    }
+
+    /// A client of a member of `system:masters`, for the current runtime.
+    pub async fn client(&self) -> Result<Client> {
+        client(&self.admin_kubeconfig()).await
+    }
+
+    /// kube-apiserver's, `v1.37.2` for example.
+    pub async fn version(&self) -> Result<String> {
+        let version = self.request(Method::GET, "/version", "", None).await?;
+        let version = version["gitVersion"].as_str();
+        Ok(version.context("a gitVersion")?.to_owned())
+    }
+
+    /// Runs kubectl as the administrator and returns its standard output; an error has its standard error.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        let output = Command::new(self.programs.join("kubectl"))
+            .arg("--kubeconfig")
+            .arg(self.admin_kubeconfig())
+            .arg("--cache-dir")
+            .arg(self.control_plane.kubectl_cache())
+            .args(arguments)
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        ensure!(
+            output.status.success(),
+            "kubectl {}: {}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// One request as the administrator; an error has the server's message.
+    async fn request(
+        &self,
+        method: Method,
+        uri: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Value> {
+        let request = Request::builder()
+            .method(method.clone())
+            .uri(uri)
+            .header(header::CONTENT_TYPE, content_type)
+            .body(body.map_or_else(Vec::new, |body| body.to_string().into_bytes()))?;
+        let answer = self.client().await?.request(request).await;
+        answer.with_context(|| format!("{method} {uri}"))
+    }
+}
+
+/// A client that reads this kubeconfig file.
+pub async fn client(kubeconfig: &Path) -> Result<Client> {
+    let file = Kubeconfig::read_from(kubeconfig)?;
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(file, &options).await?;
+    Ok(Client::try_from(config)?)
+}

@@ -1,0 +1,81 @@
+//! Nodes, as the administrator changes and sees them.
+
+use std::pin::pin;
+
+use anyhow::{Context as _, Result, bail};
+use futures_util::StreamExt as _;
+use http::{Method, Request};
+use kube::core::WatchEvent;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::Cluster;
+use crate::{DEADLINE, nodes};
+
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+impl Cluster {
+    /// Adds a Node with these taints (see [`node`](crate::node)). The API server adds
+    /// `node.kubernetes.io/not-ready:NoSchedule` as the last of them.
+    pub async fn create_node(&self, name: &str, taints: &[&str]) -> Result<Value> {
+        let node = nodes::node(name, taints);
+        self.request(Method::POST, "/api/v1/nodes", JSON, Some(&node))
+            .await
+    }
+
+    /// Changes a Node by a JSON merge patch, which replaces lists as a whole.
+    pub async fn patch_node(&self, name: &str, patch: &Value) -> Result<Value> {
+        self.request(Method::PATCH, &uri(name), MERGE_PATCH, Some(patch))
+            .await
+    }
+
+    /// Replaces all taints of a Node.
+    pub async fn set_taints(&self, name: &str, taints: &[&str]) -> Result<Value> {
+        let taints = &nodes::node(name, taints)["spec"]["taints"];
+        self.patch_node(name, &json!({"spec": {"taints": taints}}))
+            .await
+    }
+
+    pub async fn delete_node(&self, name: &str) -> Result<()> {
+        self.request(Method::DELETE, &uri(name), JSON, None).await?;
+        Ok(())
+    }
+
+    pub async fn node(&self, name: &str) -> Result<Value> {
+        self.request(Method::GET, &uri(name), JSON, None).await
+    }
+
+    /// Returns the Node as soon as `wanted` says so of one of its states, and fails after [`DEADLINE`].
+    pub async fn wait_for_node(
+        &self,
+        name: &str,
+        wanted: impl FnMut(&Value) -> bool,
+    ) -> Result<Value> {
+        match timeout(DEADLINE, self.watch_for(name, wanted)).await {
+            Ok(node) => node,
+            Err(_) => bail!("{name} is still {:?}", self.node(name).await),
+        }
+    }
+
+    async fn watch_for(&self, name: &str, mut wanted: impl FnMut(&Value) -> bool) -> Result<Value> {
+        // Without a version, it begins with the current state.
+        let uri = format!("/api/v1/nodes?watch=true&fieldSelector=metadata.name%3D{name}");
+        let request = Request::get(uri).body(Vec::new())?;
+        let client = self.client().await?;
+        let mut events = pin!(client.request_events::<Value>(request).await?);
+        loop {
+            match events.next().await.context("the watch ended")?? {
+                WatchEvent::Added(node) | WatchEvent::Modified(node) if wanted(&node) => {
+                    return Ok(node);
+                }
+                WatchEvent::Error(status) => bail!("the watch failed: {status:?}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn uri(name: &str) -> String {
+    format!("/api/v1/nodes/{name}")
+}

@@ -1,0 +1,123 @@
+//! Network faults before any server. Works on bytes, so that TLS passes through.
+
+mod relay;
+#[cfg(test)]
+mod tests;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::net::TcpListener;
+use tokio::sync::watch::Sender;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::DEADLINE;
+
+/// What the proxy does to the traffic, that of open connections included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Hands everything on.
+    Pass,
+    /// Resets new connections at once; open ones go on.
+    Refuse,
+    /// Accepts, and hands nothing on until the mode changes: what was sent meanwhile then arrives, as after a
+    /// network partition.
+    BlackHole,
+    /// Hands everything on this much later.
+    Delay(Duration),
+    /// Closes a connection when it has handed on so many bytes in this direction, counted from when the mode was
+    /// set, or from the connection's start.
+    Cut(Direction, usize),
+}
+
+/// Where bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    ToServer,
+    ToClient,
+}
+
+/// A proxy before one server; ends, and closes its connections, when dropped.
+pub struct FaultProxy {
+    address: SocketAddr,
+    state: Sender<State>,
+    _task: JoinSet<()>,
+}
+
+/// What the connections share with the owner.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    mode: Mode,
+    /// Counts the calls that set a mode, which count the bytes anew.
+    settings: usize,
+    /// Counts the calls that reset all connections.
+    resets: usize,
+    /// Connections accepted so far, refused ones included.
+    connections: usize,
+}
+
+impl FaultProxy {
+    /// Listens on a free port of 127.0.0.1.
+    pub async fn start(upstream: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let state = Sender::new(State {
+            mode: Mode::Pass,
+            settings: 0,
+            resets: 0,
+            connections: 0,
+        });
+        let mut task = JoinSet::new();
+        task.spawn(accept(listener, upstream, state.clone()));
+        Ok(Self {
+            address,
+            state,
+            _task: task,
+        })
+    }
+
+    /// Where clients connect; see [`point_at`](crate::kubeconfig::point_at).
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn set(&self, mode: Mode) {
+        self.state.send_modify(|state| {
+            state.mode = mode;
+            state.settings += 1;
+        });
+    }
+
+    /// Resets every connection that is open now (RST, to both sides).
+    pub fn reset_connections(&self) {
+        self.state.send_modify(|state| state.resets += 1);
+    }
+
+    /// How many connections it has accepted, refused ones included.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.state.borrow().connections
+    }
+
+    /// Returns when it has accepted so many connections, and fails after [`DEADLINE`].
+    pub async fn wait_for_connections(&self, count: usize) -> Result<()> {
+        let mut state = self.state.subscribe();
+        timeout(DEADLINE, state.wait_for(|state| state.connections >= count))
+            .await
+            .with_context(|| format!("{} connections, not {count}", self.connections()))??;
+        Ok(())
+    }
+}
+
+async fn accept(listener: TcpListener, upstream: SocketAddr, state: Sender<State>) {
+    let mut connections = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        state.send_modify(|state| state.connections += 1);
+        let relay = relay::relay(client, upstream, state.subscribe());
+        // How a connection ends is seen by its client.
+        connections.spawn(async { drop(relay.await) });
+    }
+}

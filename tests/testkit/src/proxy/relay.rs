@@ -1,0 +1,86 @@
+//! One connection through the proxy.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::watch::Receiver;
+use tokio::time::sleep;
+
+use super::{Direction, Mode, State};
+
+/// Ends with the connection.
+pub(super) async fn relay(
+    mut client: TcpStream,
+    upstream: SocketAddr,
+    mut state: Receiver<State>,
+) -> io::Result<()> {
+    let State { mode, resets, .. } = *state.borrow_and_update();
+    if mode == Mode::Refuse {
+        return client.set_zero_linger();
+    }
+    let mut reset = state.clone();
+    let mut reset = std::pin::pin!(reset.wait_for(|state| state.resets > resets));
+
+    // A black hole must not be seen by the server either.
+    tokio::select! {
+        _ = state.wait_for(|state| state.mode != Mode::BlackHole) => {}
+        _ = &mut reset => return client.set_zero_linger(),
+    }
+    let mut server = TcpStream::connect(upstream).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+
+    let (from_client, to_client) = client.split();
+    let (from_server, to_server) = server.split();
+    tokio::select! {
+        ended = async {
+            tokio::try_join!(
+                pump(from_client, to_server, Direction::ToServer, state.clone()),
+                pump(from_server, to_client, Direction::ToClient, state.clone()),
+            )
+        } => ended.map(drop),
+        _ = &mut reset => {
+            client.set_zero_linger()?;
+            server.set_zero_linger()
+        }
+    }
+}
+
+/// Hands bytes on until their end, which it hands on too; an error ends the whole connection.
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    direction: Direction,
+    mut state: Receiver<State>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 16 * 1024];
+    let mut settings = state.borrow().settings;
+    let mut handed_on = 0;
+    loop {
+        let read = from.read(&mut buffer).await?;
+        // The proxy outlives its connections, so this fails only when nobody is left to notice.
+        let passing = state.wait_for(|state| state.mode != Mode::BlackHole).await;
+        let current = *passing.map_err(io::Error::other)?;
+        if current.settings != settings {
+            settings = current.settings;
+            handed_on = 0;
+        }
+        if let Mode::Delay(delay) = current.mode {
+            sleep(delay).await;
+        }
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        let allowed = match current.mode {
+            Mode::Cut(of, limit) if of == direction => read.min(limit.saturating_sub(handed_on)),
+            _ => read,
+        };
+        to.write_all(&buffer[..allowed]).await?;
+        handed_on += allowed;
+        if matches!(current.mode, Mode::Cut(of, limit) if of == direction && handed_on == limit) {
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
+    }
+}
