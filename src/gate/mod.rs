@@ -1,5 +1,10 @@
 //! Gates: one file a kind. Each has one `check`, which says what it found.
 
+mod boot;
+pub mod cni_config;
+mod disk;
+pub mod file;
+pub mod fs_watch;
 pub mod threshold;
 
 /// What one evaluation of a gate found, with what a person should know of it.

@@ -1,0 +1,197 @@
+//! One configuration file, read as libcni reads it.
+//!
+//! Where a key is there twice, the last one counts, as in Go. Stricter than Go: no invalid UTF-8, no unpaired
+//! surrogates, 128 levels instead of 10,000, and one spelling of a key.
+
+use std::ffi::OsStr;
+
+use serde_json::{Map, Value};
+
+use super::shape::{Shape, text};
+use super::{has_extension, text as message};
+
+/// `types.PluginConf` (libcni `pkg/types/types.go`): a wrong type in any of these fields fails the whole file.
+const PLUGIN: Shape = Shape::Struct(&[
+    ("cniVersion", Shape::Text),
+    ("name", Shape::Text),
+    ("type", Shape::Text),
+    ("capabilities", Shape::Map(&Shape::Flag)),
+    ("ipam", Shape::Struct(&[("type", Shape::Text)])),
+    (
+        "dns",
+        Shape::Struct(&[
+            ("nameservers", Shape::List(&Shape::Text)),
+            ("domain", Shape::Text),
+            ("search", Shape::List(&Shape::Text)),
+            ("options", Shape::List(&Shape::Text)),
+        ]),
+    ),
+    ("prevResult", Shape::Map(&Shape::Any)),
+    (
+        "cni.dev/valid-attachments",
+        Shape::List(&Shape::Struct(&[
+            ("containerID", Shape::Text),
+            ("ifname", Shape::Text),
+        ])),
+    ),
+]);
+
+/// A valid network configuration, as far as it decides anything here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    /// Follows the SPEC's name rule.
+    pub name: String,
+    /// The `type` of each plugin, in the order of the chain.
+    pub plugins: Vec<String>,
+    /// libcni appends the plugins of `<dir>/<name>/*.conf`.
+    pub appends_directory: bool,
+}
+
+impl Network {
+    /// Reads the file called `file`; what is wrong with it otherwise.
+    ///
+    /// An empty chain is only a fault once it is known what [`Self::appends_directory`] brings.
+    pub fn parse(file: &OsStr, contents: &[u8]) -> Result<Self, String> {
+        let value = json(contents)?;
+        let network = if has_extension(file, ".conflist") {
+            Self::from_list(&value)
+        } else {
+            Self::from_plugin(&value)
+        }?;
+        if follows_name_rule(&network.name) {
+            Ok(network)
+        } else {
+            Err(format!(
+                "the network name \"{}\" has characters that are not allowed",
+                message::name(&network.name)
+            ))
+        }
+    }
+
+    /// `NetworkConfFromBytes`.
+    fn from_list(value: &Value) -> Result<Self, String> {
+        let list = value.as_object().ok_or("must be a JSON object")?;
+        let name = match list.get("name") {
+            None => return Err("no `name`".into()),
+            Some(name) => name.as_str().ok_or("`name` must be a string")?,
+        };
+        check_versions(list)?;
+        flag(list, "disableCheck")?;
+        flag(list, "disableGC")?;
+        let inlined_only = flag(list, "loadOnlyInlinedPlugins")?;
+        let plugins = match list.get("plugins") {
+            None if inlined_only => {
+                return Err("no `plugins`, but `loadOnlyInlinedPlugins`".into());
+            }
+            None => Vec::new(),
+            Some(plugins) => inlined(plugins)?,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            plugins,
+            appends_directory: !inlined_only,
+        })
+    }
+
+    /// `ConfFromFile` and `ConfListFromConf`.
+    fn from_plugin(value: &Value) -> Result<Self, String> {
+        let plugin = plugin(value).map_err(|fault| {
+            if value.get("plugins").is_some() {
+                format!("{fault}: a list of plugins must be in a *.conflist file")
+            } else {
+                fault
+            }
+        })?;
+        let name = text(value, "name").ok_or("no `name`")?;
+        Ok(Self {
+            name: name.to_owned(),
+            plugins: vec![plugin],
+            appends_directory: false,
+        })
+    }
+}
+
+/// The `type` of the one plugin in a file of `<dir>/<name>/` (`NetworkPluginConfFromBytes`).
+pub fn plugin_type(contents: &[u8]) -> Result<String, String> {
+    plugin(&json(contents)?)
+}
+
+fn json(contents: &[u8]) -> Result<Value, String> {
+    if contents.trim_ascii().is_empty() {
+        return Err("the file is empty".into());
+    }
+    serde_json::from_slice(contents).map_err(|error| format!("not valid JSON: {error}"))
+}
+
+fn plugin(value: &Value) -> Result<String, String> {
+    PLUGIN.check(value)?;
+    match text(value, "type") {
+        None | Some("") => Err("no `type`".into()),
+        Some(kind) => Ok(kind.to_owned()),
+    }
+}
+
+fn inlined(plugins: &Value) -> Result<Vec<String>, String> {
+    let plugins = plugins.as_array().ok_or("`plugins` must be a list")?;
+    if plugins.is_empty() {
+        return Err("`plugins` is empty".into());
+    }
+    plugins
+        .iter()
+        .enumerate()
+        .map(|(index, value)| plugin(value).map_err(|fault| format!("plugin {index}: {fault}")))
+        .collect()
+}
+
+/// libcni parses versions only where it has several to choose from.
+fn check_versions(list: &Map<String, Value>) -> Result<(), String> {
+    let version = match list.get("cniVersion") {
+        None => "",
+        Some(version) => version.as_str().ok_or("`cniVersion` must be a string")?,
+    };
+    let Some(versions) = list.get("cniVersions") else {
+        return Ok(());
+    };
+    let versions = versions.as_array().ok_or("`cniVersions` must be a list")?;
+    for each in versions {
+        let each = each
+            .as_str()
+            .ok_or("`cniVersions` must have strings only")?;
+        check_version("cniVersions", each)?;
+    }
+    check_version("cniVersion", version)
+}
+
+/// `ParseVersion` (libcni `pkg/version/plugin.go`): one to three numbers, or nothing at all.
+fn check_version(key: &str, version: &str) -> Result<(), String> {
+    let mut parts = version.split('.');
+    let is_number = |part: &str| part.parse::<i64>().is_ok();
+    if version.is_empty() || parts.by_ref().take(3).all(is_number) && parts.next().is_none() {
+        Ok(())
+    } else {
+        Err(format!(
+            "`{key}` has \"{}\", which is no version",
+            message::name(version)
+        ))
+    }
+}
+
+/// A boolean, or one written as a string in any case.
+fn flag(list: &Map<String, Value>, key: &str) -> Result<bool, String> {
+    match list.get(key) {
+        None => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(Value::String(flag)) if flag.eq_ignore_ascii_case("true") => Ok(true),
+        Some(Value::String(flag)) if flag.eq_ignore_ascii_case("false") => Ok(false),
+        Some(_) => Err(format!("`{key}` must be true or false")),
+    }
+}
+
+/// The SPEC's rule for `name`. libcni only looks at it when a pod starts (`ValidateNetworkName`): too late for us,
+/// and it also keeps `<dir>/<name>` inside the directory.
+fn follows_name_rule(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+}

@@ -1,0 +1,173 @@
+//! `cniConfig`: the CNI configuration that the container runtime will load.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustix::fs::OFlags;
+
+use super::disk::{Disk, deleted, fault};
+use super::{Outcome, boot};
+use crate::config::CniConfig;
+use crate::conflist::{
+    Candidate, Found, MAX_FILE_BYTES, Network, candidates, decide, has_extension, plugin_type,
+};
+
+/// Looks into one CNI configuration directory.
+#[derive(Debug)]
+pub struct CniConfigGate {
+    expected: Arc<CniConfig>,
+    disk: Disk,
+}
+
+impl CniConfigGate {
+    /// Nothing is looked at yet.
+    #[must_use]
+    pub fn new(expected: CniConfig) -> Self {
+        Self {
+            expected: Arc::new(expected),
+            disk: Disk::default(),
+        }
+    }
+
+    /// Looks once, off the runtime's thread. Safe to cancel: the look goes on alone, and the next one waits for it.
+    pub async fn check(&self) -> Outcome {
+        let expected = Arc::clone(&self.expected);
+        self.disk.ask(move || look(&expected)).await
+    }
+}
+
+fn look(expected: &CniConfig) -> Result<String, String> {
+    let CniConfig { dir, bin_dirs, .. } = expected;
+    let boot = expected.newer_than_boot.then(boot::time).transpose()?;
+    if let Some(reason) = deleted(dir) {
+        return Err(reason);
+    }
+    let names = list(dir).map_err(|error| format!("{}: {}", dir.display(), fault(dir, &error)))?;
+    let candidates = candidates(names).into_iter().map(|file| Candidate {
+        content: load(&dir.join(&file), bin_dirs),
+        file,
+    });
+    decide(expected, boot, candidates)
+}
+
+/// The names of all that is no directory. A link to a directory counts, as it does in libcni (`ConfFiles`).
+fn list(dir: &Path) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            names.push(entry.file_name());
+        }
+    }
+    Ok(names)
+}
+
+/// Reads one file and, where libcni appends them, those of `<dir>/<name>/`.
+fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
+    let (contents, modified) = read(path)?;
+    let mut network = Network::parse(path.file_name().unwrap_or_default(), &contents)?;
+    if network.appends_directory {
+        let appended = appended_plugins(&path.with_file_name(&network.name))?;
+        network.plugins.extend(appended);
+    }
+    if network.plugins.is_empty() {
+        return Err("no plugins".into());
+    }
+    let program_fault = if bin_dirs.is_empty() {
+        None
+    } else {
+        let mut plugins = network.plugins.iter();
+        plugins.find_map(|plugin| program_fault(plugin, bin_dirs))
+    };
+    Ok(Found {
+        network,
+        modified,
+        program_fault,
+    })
+}
+
+/// `NetworkPluginConfsFromFiles`: only an absent directory is no fault.
+fn appended_plugins(dir: &Path) -> Result<Vec<String>, String> {
+    let mut names = match list(dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("{}: {}", dir.display(), fault(dir, &error))),
+    };
+    names.retain(|name| has_extension(name, ".conf"));
+    names.sort_unstable();
+    let plugin = |name| {
+        let path = dir.join(name);
+        read(&path)
+            .and_then(|(contents, _)| plugin_type(&contents))
+            .map_err(|reason| format!("{}: {reason}", path.display()))
+    };
+    names.into_iter().map(plugin).collect()
+}
+
+/// Contents and modification time.
+fn read(path: &Path) -> Result<(Vec<u8>, SystemTime), String> {
+    // NONBLOCK: opening a FIFO would wait for its writer.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(|error| fault(path, &error))?;
+    read_open(&file).unwrap_or_else(|error| Err(fault(path, &error)))
+}
+
+fn read_open(file: &File) -> io::Result<Result<(Vec<u8>, SystemTime), String>> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(Err("not a regular file".into()));
+    }
+    let mut contents = Vec::new();
+    // The size may be wrong, or change.
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut contents)?;
+    if contents.len() as u64 > MAX_FILE_BYTES {
+        return Ok(Err(format!(
+            "larger than {MAX_FILE_BYTES} bytes, which no CNI configuration is"
+        )));
+    }
+    Ok(Ok((contents, metadata.modified()?)))
+}
+
+/// `FindInPath` (libcni `pkg/invoke/find.go`) takes the first regular file; that one must then be executable.
+fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
+    let file = Path::new(plugin);
+    if file.file_name() != Some(OsStr::new(plugin)) {
+        return Some(format!(
+            "plugin {plugin} has no name that a program can have"
+        ));
+    }
+    let program = bin_dirs.iter().find_map(|dir| {
+        let path = dir.join(file);
+        let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        Some((path, metadata.permissions().mode()))
+    });
+    match program {
+        Some((_, mode)) if mode & 0o111 != 0 => None,
+        Some((path, _)) => Some(format!(
+            "plugin {plugin}: {} is not executable",
+            path.display()
+        )),
+        None => {
+            let dirs: Vec<_> = bin_dirs
+                .iter()
+                .map(|dir| dir.display().to_string())
+                .collect();
+            Some(format!(
+                "plugin {plugin}: no program in {}",
+                dirs.join(", ")
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "cni_config_tests.rs"]
+mod tests;

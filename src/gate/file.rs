@@ -1,0 +1,112 @@
+//! `file`: a file, directory or socket that exists.
+
+use std::fs;
+
+use super::disk::{Disk, fault};
+use super::{Outcome, boot};
+use crate::config::FileCheck;
+
+/// Looks for one file.
+#[derive(Debug)]
+pub struct FileGate {
+    expected: FileCheck,
+    disk: Disk,
+}
+
+impl FileGate {
+    /// Nothing is looked at yet.
+    #[must_use]
+    pub fn new(expected: FileCheck) -> Self {
+        Self {
+            expected,
+            disk: Disk::default(),
+        }
+    }
+
+    /// Looks once, off the runtime's thread. Safe to cancel: the look goes on alone, and the next one waits for it.
+    pub async fn check(&self) -> Outcome {
+        let expected = self.expected.clone();
+        self.disk.ask(move || look(&expected)).await
+    }
+}
+
+fn look(expected: &FileCheck) -> Result<String, String> {
+    let FileCheck {
+        path,
+        newer_than_boot,
+    } = expected;
+    let modified = fs::metadata(path)
+        .and_then(|metadata| metadata.modified())
+        .map_err(|error| format!("{}: {}", path.display(), fault(path, &error)))?;
+    if *newer_than_boot && modified < boot::time()? {
+        return Err(format!("{}: last written before this boot", path.display()));
+    }
+    Ok(format!("{} exists", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    async fn check(path: PathBuf, newer_than_boot: bool) -> Outcome {
+        let gate = FileGate::new(FileCheck {
+            path,
+            newer_than_boot,
+        });
+        gate.check().await
+    }
+
+    #[tokio::test]
+    async fn whatever_exists_opens_also_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        assert_eq!(
+            check(file.clone(), false).await,
+            Outcome::Closed(format!("{}: does not exist", file.display()))
+        );
+        File::create(&file).unwrap();
+        let link = dir.path().join("link");
+        symlink("file", &link).unwrap();
+        let socket = dir.path().join("socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        for path in [file, link, socket, dir.path().to_owned()] {
+            let outcome = check(path.clone(), true).await;
+            assert_eq!(outcome, Outcome::Open(format!("{} exists", path.display())));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_broken_link_is_closed_and_says_where_it_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        symlink("/nowhere/at/all", &link).unwrap();
+        let outcome = check(link, false).await;
+        assert_eq!(outcome.state(), "closed");
+        assert!(
+            outcome
+                .message()
+                .contains("broken symbolic link to /nowhere/at/all")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_file_from_before_this_boot_opens_once_it_is_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let file = File::create(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
+            .unwrap();
+        assert!(check(path.clone(), false).await.is_open());
+        let outcome = check(path.clone(), true).await;
+        assert_eq!(outcome.state(), "closed");
+        assert!(outcome.message().contains("before this boot"));
+        file.set_modified(SystemTime::now()).unwrap();
+        assert!(check(path, true).await.is_open());
+    }
+}

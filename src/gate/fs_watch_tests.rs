@@ -1,0 +1,206 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Duration;
+
+use notify::Config;
+use notify::event::{AccessKind, AccessMode, CreateKind, DataChange, Flag, RemoveKind};
+use tokio::time::timeout;
+
+use super::*;
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Waits for a change.
+async fn woken(watch: &mut FsWatch) {
+    timeout(DEADLINE, watch.changed())
+        .await
+        .expect("no wake-up");
+}
+
+/// Watches `path` and waits until the watch is in place.
+async fn watch(path: &Path) -> FsWatch {
+    let mut watch = FsWatch::new(path);
+    woken(&mut watch).await;
+    watch
+}
+
+/// Takes the wake-ups of what happened so far, so that the next one tells of something new.
+///
+/// As far as can be known: a request to notify's thread and its answer give it the time to handle events first.
+/// If it did not, the next wait would pass for a wrong reason, but never fail for one.
+async fn settle(watch: &mut FsWatch) {
+    loop {
+        if let State::Watching(watches) = &mut watch.state {
+            for _ in 0..3 {
+                watches.watcher.configure(Config::default()).unwrap();
+            }
+        }
+        if !watch.moves.has_changed().unwrap() {
+            return;
+        }
+        woken(watch).await;
+    }
+}
+
+/// Shows that an entry of `dir`, the watched directory under any name, is noticed.
+async fn assert_watched(watch: &mut FsWatch, dir: &Path) {
+    settle(watch).await;
+    fs::write(dir.join("10.conflist"), "").unwrap();
+    woken(watch).await;
+}
+
+#[tokio::test]
+async fn each_kind_of_change_to_an_entry_wakes() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let [file, away] = [dir.path(), outside.path()].map(|dir| dir.join("10.conflist"));
+    let mut watch = watch(dir.path()).await;
+
+    let changes: [&dyn Fn() -> io::Result<()>; 6] = [
+        &|| fs::write(&file, "created"),
+        &|| fs::write(&file, "written in place"),
+        &|| fs::set_permissions(&file, fs::Permissions::from_mode(0o600)),
+        &|| fs::rename(&file, &away),
+        &|| fs::rename(&away, &file),
+        &|| fs::remove_file(&file),
+    ];
+    for change in changes {
+        settle(&mut watch).await;
+        change().unwrap();
+        woken(&mut watch).await;
+    }
+}
+
+#[tokio::test]
+async fn a_missing_directory_is_followed_down_level_by_level() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("etc/cni/net.d");
+    let mut watch = watch(&dir).await;
+    for _ in 0..2 {
+        for level in ["etc", "etc/cni", "etc/cni/net.d"] {
+            settle(&mut watch).await;
+            fs::create_dir(root.path().join(level)).unwrap();
+            woken(&mut watch).await;
+        }
+        assert_watched(&mut watch, &dir).await;
+        fs::remove_dir_all(root.path().join("etc")).unwrap();
+    }
+}
+
+/// containerd#6490, calico#8694 (A23).
+#[tokio::test]
+async fn a_directory_that_is_removed_and_recreated_ten_times_is_watched_again() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("net.d");
+    fs::create_dir(&dir).unwrap();
+    let mut watch = watch(&dir).await;
+    for _ in 0..10 {
+        assert_watched(&mut watch, &dir).await;
+        fs::remove_dir_all(&dir).unwrap();
+        settle(&mut watch).await;
+        fs::create_dir(&dir).unwrap();
+    }
+    // All of it between two looks.
+    for _ in 0..10 {
+        fs::remove_dir_all(&dir).unwrap();
+        fs::create_dir(&dir).unwrap();
+    }
+    assert_watched(&mut watch, &dir).await;
+}
+
+#[tokio::test]
+async fn a_directory_that_is_replaced_by_a_rename_is_watched_again() {
+    let root = tempfile::tempdir().unwrap();
+    let [dir, new, old] = ["net.d", "new", "old"].map(|name| root.path().join(name));
+    fs::create_dir(&dir).unwrap();
+    fs::create_dir(&new).unwrap();
+    let mut watch = watch(&dir).await;
+    fs::rename(&dir, &old).unwrap();
+    fs::rename(&new, &dir).unwrap();
+    assert_watched(&mut watch, &dir).await;
+}
+
+#[tokio::test]
+async fn a_linked_directory_is_watched_and_also_where_the_link_leads_later() {
+    let root = tempfile::tempdir().unwrap();
+    let [link, one, two] = ["net.d", "one", "two"].map(|name| root.path().join(name));
+    fs::create_dir(&one).unwrap();
+    fs::create_dir(&two).unwrap();
+    symlink("one", &link).unwrap();
+    let mut watch = watch(&link).await;
+    assert_watched(&mut watch, &one).await;
+
+    let new = root.path().join("new");
+    symlink("two", &new).unwrap();
+    fs::rename(&new, &link).unwrap();
+    assert_watched(&mut watch, &two).await;
+}
+
+#[tokio::test]
+async fn a_single_file_wakes_when_it_appears_is_written_and_goes() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("run/ready");
+    let mut watch = watch(&file).await;
+    let changes: [&dyn Fn() -> io::Result<()>; 6] = [
+        &|| fs::create_dir(root.path().join("run")),
+        &|| fs::write(&file, "created"),
+        &|| fs::write(&file, "written in place"),
+        &|| fs::remove_file(&file),
+        &|| fs::write(&file, "created again"),
+        &|| fs::remove_dir_all(root.path().join("run")),
+    ];
+    for change in changes {
+        settle(&mut watch).await;
+        change().unwrap();
+        woken(&mut watch).await;
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_watch_ends_notifys_thread_and_its_inotify_instance() {
+    let dir = tempfile::tempdir().unwrap();
+    let watch = watch(dir.path()).await;
+    let mut moves = watch.moves.clone();
+    drop(watch);
+    // The sender lives in the event handler, which lives in the thread.
+    let ended = async { while moves.changed().await.is_ok() {} };
+    timeout(DEADLINE, ended).await.expect("still alive");
+}
+
+/// k0s#8113, rke2#9112 (A22, B8): any error but absence is a refusal.
+#[tokio::test(start_paused = true)]
+async fn a_refused_watch_never_completes() {
+    let too_long = Path::new("/").join("x".repeat(300));
+    let mut watch = watch(&too_long).await;
+    assert!(matches!(watch.state, State::Refused));
+    assert!(timeout(DEADLINE, watch.changed()).await.is_err());
+}
+
+#[test]
+fn events_are_told_apart_by_what_they_mean_for_the_path() {
+    let path = Path::new("/etc/cni/net.d");
+    let of = |kind, touched: &str| concern(path, Some(&Event::new(kind).add_path(touched.into())));
+    let open = EventKind::Access(AccessKind::Open(AccessMode::Any));
+    let created = EventKind::Create(CreateKind::Any);
+    let removed = EventKind::Remove(RemoveKind::Any);
+    let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+
+    // Were these not ignored, each look would cause the next.
+    assert_eq!(of(open, "/etc/cni/net.d"), Concern::None);
+    assert_eq!(of(open, "/etc/cni/net.d/10.conflist"), Concern::None);
+    for kind in [created, removed, written] {
+        assert_eq!(of(kind, "/etc/cni/net.d/10.conflist"), Concern::Content);
+        assert_eq!(of(kind, "/etc/cni/net.d.bak"), Concern::None);
+        assert_eq!(of(kind, "/etc/passwd"), Concern::None);
+    }
+    for touched in ["/etc/cni/net.d", "/etc/cni", "/"] {
+        assert_eq!(of(created, touched), Concern::Place);
+        assert_eq!(of(removed, touched), Concern::Place);
+    }
+    // A single file that is written.
+    assert_eq!(of(written, "/etc/cni/net.d"), Concern::Content);
+
+    let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+    assert_eq!(concern(path, Some(&overflow)), Concern::Place);
+    assert_eq!(concern(path, None), Concern::Place);
+}

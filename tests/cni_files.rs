@@ -1,0 +1,44 @@
+//! The CNI gate where inotify is not to be had. A process of its own, as the limit is the process's.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::time::{sleep, timeout};
+use untaint::config::CniConfig;
+use untaint::gate::cni_config::CniConfigGate;
+use untaint::gate::fs_watch::FsWatch;
+
+/// k0s#8113 (A22). A process without file descriptors and a user without inotify instances get the same EMFILE.
+#[tokio::test]
+async fn without_inotify_the_poll_still_notices_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = CniConfigGate::new(CniConfig {
+        dir: dir.path().to_owned(),
+        ..CniConfig::default()
+    });
+
+    let limit = getrlimit(Resource::Nofile);
+    let none = Rlimit {
+        current: Some(0),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, none).unwrap();
+    let mut watch = FsWatch::new(dir.path());
+    // Completes once, whatever came of it.
+    watch.changed().await;
+    setrlimit(Resource::Nofile, limit).unwrap();
+
+    assert_eq!(gate.check().await.state(), "closed");
+    let contents = r#"{"name": "cilium", "plugins": [{"type": "cilium-cni"}]}"#;
+    fs::write(dir.path().join("05-cilium.conflist"), contents).unwrap();
+    let opened = async {
+        while !gate.check().await.is_open() {
+            tokio::select! {
+                () = watch.changed() => panic!("a watch without inotify"),
+                () = sleep(Duration::from_millis(10)) => {}
+            }
+        }
+    };
+    timeout(Duration::from_secs(10), opened).await.unwrap();
+}
