@@ -14,7 +14,8 @@ use crate::logging::Format;
 use crate::taint::TaintMatcher;
 
 /// Where the HTTP server listens unless told otherwise.
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9468);
+const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9468);
 
 /// Exit codes: a contract with scripts, hooks and init containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +38,36 @@ impl From<Exit> for ExitCode {
 
 /// Removes a start-up taint from its own Node once the node is really ready for ordinary pods.
 #[derive(Debug, Parser)]
-#[command(name = "untaint", version, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 not ready or not in time.")]
+#[command(
+    name = "untaint",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 not ready or not in time."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
     /// How log lines look; auto: text on a terminal, JSON otherwise.
-    #[arg(long, global = true, env = "UNTAINT_LOG_FORMAT", value_name = "FORMAT", default_value = "auto")]
+    #[arg(
+        long,
+        global = true,
+        env = "UNTAINT_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "auto"
+    )]
     pub log_format: Format,
     /// The least important lines to log: error, warn, info, debug, trace or off.
-    #[arg(long, global = true, env = "UNTAINT_LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
+    #[arg(
+        long,
+        global = true,
+        env = "UNTAINT_LOG_LEVEL",
+        value_name = "LEVEL",
+        default_value = "info"
+    )]
     pub log_level: LevelFilter,
 }
 
@@ -92,7 +112,13 @@ pub enum ConfigCommand {
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The configuration file.
-    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE", conflicts_with = "taint", required_unless_present = "taint")]
+    #[arg(
+        long,
+        env = "UNTAINT_CONFIG",
+        value_name = "FILE",
+        conflicts_with = "taint",
+        required_unless_present = "taint"
+    )]
     pub config: Option<PathBuf>,
     /// One taint to remove, in place of a configuration file; any value and effect that are not given match.
     #[arg(long, value_name = "KEY[=VALUE][:EFFECT]", value_parser = config::parse_taint)]
@@ -195,6 +221,8 @@ impl FromStr for Listen {
         if text == "off" {
             return Ok(Self::Off);
         }
-        text.parse().map(Self::On).map_err(|_| "must be ADDRESS:PORT, such as 127.0.0.1:9468 or [::1]:9468, or off".into())
+        text.parse().map(Self::On).map_err(|_| {
+            "must be ADDRESS:PORT, such as 127.0.0.1:9468 or [::1]:9468, or off".into()
+        })
     }
 }

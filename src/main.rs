@@ -11,7 +11,10 @@ fn main() -> ExitCode {
     logging::init(cli.log_format, cli.log_level);
     // Before anything speaks TLS: kube, the HTTPS gate and the tests share one provider.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::error!(%error, "failed to start");

@@ -47,7 +47,9 @@ pub async fn serve(address: SocketAddr, sources: Sources) {
     let listener = listen(address).await;
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
+            return;
+        };
         match listener.accept().await {
             Ok((stream, _)) => {
                 let sources = sources.clone();
@@ -67,7 +69,9 @@ pub async fn serve(address: SocketAddr, sources: Sources) {
 async fn listen(address: SocketAddr) -> TcpListener {
     let mut failure = Repetition::default();
     loop {
-        let result = TcpListener::bind(address).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let result = TcpListener::bind(address)
+            .await
+            .and_then(|listener| Ok((listener.local_addr()?, listener)));
         match result {
             Ok((address, listener)) => {
                 info!(%address, "listening");
@@ -101,36 +105,52 @@ async fn connection(stream: TcpStream, sources: Sources) {
 async fn answer(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
     match request.uri().path() {
         "/healthz" => healthz(sources).await,
         "/readyz" => readyz(sources),
         "/statusz" => statusz(sources),
-        _ => text(StatusCode::NOT_FOUND, "not found; try /healthz, /readyz or /statusz\n"),
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "not found; try /healthz, /readyz or /statusz\n",
+        ),
     }
 }
 
 /// Asks the loop itself: a constant would be healthy for ever.
 async fn healthz(sources: &Sources) -> Response<Full<Bytes>> {
-    let (ping, pong) = oneshot::channel();
+    let (ping, answer) = oneshot::channel();
     let alive = async {
         sources.pings.send(ping).await.ok()?;
-        pong.await.ok()
+        answer.await.ok()
     };
     match timeout(PING_TIMEOUT, alive).await {
         Ok(Some(())) => text(StatusCode::OK, "ok\n"),
-        _ => text(StatusCode::SERVICE_UNAVAILABLE, "the agent's loop does not answer\n"),
+        _ => text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the agent's loop does not answer\n",
+        ),
     }
 }
 
 /// The Node has been seen once. An API server that is away later is no reason to make the pod unready.
 fn readyz(sources: &Sources) -> Response<Full<Bytes>> {
-    if sources.status.borrow().as_ref().is_some_and(|status| status.node.seen) {
+    if sources
+        .status
+        .borrow()
+        .as_ref()
+        .is_some_and(|status| status.node.seen)
+    {
         text(StatusCode::OK, "ok\n")
     } else {
-        text(StatusCode::SERVICE_UNAVAILABLE, "the node has not been seen yet\n")
+        text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the node has not been seen yet\n",
+        )
     }
 }
 
@@ -143,12 +163,18 @@ fn statusz(sources: &Sources) -> Response<Full<Bytes>> {
 }
 
 fn text(code: StatusCode, body: &str) -> Response<Full<Bytes>> {
-    respond(code, "text/plain; charset=utf-8", Bytes::copy_from_slice(body.as_bytes()))
+    respond(
+        code,
+        "text/plain; charset=utf-8",
+        Bytes::copy_from_slice(body.as_bytes()),
+    )
 }
 
 fn respond(code: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

@@ -28,8 +28,16 @@ impl ObservedGates {
     pub(crate) fn new(index: usize, rule: &Rule, updates: mpsc::Sender<Update>) -> Self {
         let gates = Gates::new(index, rule.gates.clone(), updates);
         let now = Timestamp::now();
-        let status: Vec<_> = gates.states().map(|(name, outcome)| gate_status(name, &outcome, now)).collect();
-        Self { rule: rule.name.clone(), gates, told: vec![None; status.len()], status }
+        let status: Vec<_> = gates
+            .states()
+            .map(|(name, outcome)| gate_status(name, &outcome, now))
+            .collect();
+        Self {
+            rule: rule.name.clone(),
+            gates,
+            told: vec![None; status.len()],
+            status,
+        }
     }
 
     pub(crate) fn status(&self) -> &[GateStatus] {
@@ -73,11 +81,24 @@ impl ObservedGates {
             } else {
                 debug!(rule, gate = name, state, message, "evaluated the gate");
             }
-            *known = gate_status(name, &outcome, if changed { Timestamp::now() } else { known.since });
+            *known = gate_status(
+                name,
+                &outcome,
+                if changed {
+                    Timestamp::now()
+                } else {
+                    known.since
+                },
+            );
         }
     }
 }
 
 fn gate_status(name: &str, outcome: &Outcome, since: Timestamp) -> GateStatus {
-    GateStatus { name: name.to_owned(), state: outcome.state(), message: outcome.message().to_owned(), since }
+    GateStatus {
+        name: name.to_owned(),
+        state: outcome.state(),
+        message: outcome.message().to_owned(),
+        since,
+    }
 }

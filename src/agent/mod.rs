@@ -15,11 +15,11 @@ use tracing::{debug, info, warn};
 use crate::api::{ApiError, ApiServer};
 use crate::config::Configuration;
 use crate::logging::Repetition;
+use crate::node;
 use crate::node::patch::Removal;
 use crate::node::removal::{Next, Verdict, Writes};
 use crate::node::view::{Latest, NodeView};
 use crate::node::watch::WatchNews;
-use crate::node;
 use crate::status::{ApiStatus, Incident, NodeStatus, Status};
 use crate::taint::TaintMatcher;
 use once::Once;
@@ -110,7 +110,9 @@ impl<'a> Agent<'a> {
     ) -> Self {
         let (sender, updates) = mpsc::channel(QUEUE);
         let rules = configuration.rules.into_iter().enumerate();
-        let rules = rules.map(|(index, rule)| RuleAtWork::new(index, rule, sender.clone())).collect();
+        let rules = rules
+            .map(|(index, rule)| RuleAtWork::new(index, rule, sender.clone()))
+            .collect();
         Self {
             api,
             node_name: options.node_name,
@@ -162,9 +164,16 @@ impl<'a> Agent<'a> {
             rule.step(now, self.latest.get());
         }
         let waits_for_node = |rule: &RuleAtWork| self.latest.get().is_none() && rule.all_open();
-        let urgent = self.rules.iter().any(|rule| waits_for_node(rule) || rule.wants_removal());
-        self.urgent.send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
-        let done = self.latest.get().is_some_and(|node| !node.may_be_tainted_by_karpenter())
+        let urgent = self
+            .rules
+            .iter()
+            .any(|rule| waits_for_node(rule) || rule.wants_removal());
+        self.urgent
+            .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
+        let done = self
+            .latest
+            .get()
+            .is_some_and(|node| !node.may_be_tainted_by_karpenter())
             && self.rules.iter().all(RuleAtWork::is_done);
         if let Some(once) = &mut self.once {
             once.step(now, done);
@@ -191,7 +200,9 @@ impl<'a> Agent<'a> {
                 let removal = removal.clone();
                 Box::pin(async move { node::patch(api, &name, &removal).await })
             }
-            Call::Read(_) | Call::Confirm(_) => Box::pin(async move { node::get(api, &name).await }),
+            Call::Read(_) | Call::Confirm(_) => {
+                Box::pin(async move { node::get(api, &name).await })
+            }
         };
         Some((call, answer))
     }
@@ -230,7 +241,10 @@ impl<'a> Agent<'a> {
 
     fn gone(&mut self, uid: Option<&str>) {
         if self.latest.gone(uid) || !self.seen {
-            warn!(node = self.node_name, "there is no such node; waiting for it");
+            warn!(
+                node = self.node_name,
+                "there is no such node; waiting for it"
+            );
         }
     }
 
@@ -254,7 +268,12 @@ impl<'a> Agent<'a> {
             Err(error) if error.code() == Some(404) => self.gone(Some(call.uid())),
             Err(error) => self.failed(now, &error),
         }
-        if let Some(Verdict::Denied { taint, message, first }) = verdict {
+        if let Some(Verdict::Denied {
+            taint,
+            message,
+            first,
+        }) = verdict
+        {
             self.denied(&taint, &message, first);
         }
         match (call, &mut self.once) {
@@ -271,7 +290,10 @@ impl<'a> Agent<'a> {
     fn failed(&mut self, now: Instant, error: &ApiError) {
         let message = error.to_string();
         if self.request_failure.is_news(now, &message) {
-            info!(error = message, "a request to the API server did not succeed; trying again");
+            info!(
+                error = message,
+                "a request to the API server did not succeed; trying again"
+            );
         }
         self.api_status.last_error = Some(Incident::now(message));
     }
@@ -286,7 +308,10 @@ impl<'a> Agent<'a> {
     }
 
     fn denied(&mut self, taint: &Taint, message: &str, first: bool) {
-        let rule = self.rules.iter_mut().find(|rule| rule.rule().taint.matches(taint));
+        let rule = self
+            .rules
+            .iter_mut()
+            .find(|rule| rule.rule().taint.matches(taint));
         if let Some(rule) = rule {
             rule.denied(taint, message, first);
         }
@@ -307,23 +332,31 @@ impl<'a> Agent<'a> {
                 resource_version: self.latest.get().map(|node| node.resource_version),
             },
             api: self.api_status.clone(),
-            rules: self.rules.iter().map(|rule| rule.status()).collect(),
+            rules: self.rules.iter().map(RuleAtWork::status).collect(),
         };
-        self.status.send_if_modified(|known| known.as_ref() != Some(&status) && {
-            *known = Some(status);
-            true
+        self.status.send_if_modified(|known| {
+            known.as_ref() != Some(&status) && {
+                *known = Some(status);
+                true
+            }
         });
     }
 }
 
 /// The taints that wait for nothing but a write.
 fn ready(rules: &[RuleAtWork]) -> Vec<&TaintMatcher> {
-    rules.iter().filter(|rule| rule.wants_removal()).map(|rule| &rule.rule().taint).collect()
+    rules
+        .iter()
+        .filter(|rule| rule.wants_removal())
+        .map(|rule| &rule.rule().taint)
+        .collect()
 }
 
 /// The answer to the request under way; for ever, if there is none.
 async fn answered(pending: &mut Option<Pending<'_>>) -> (Call, Answer) {
-    let Some((_, answer)) = pending else { return std::future::pending().await };
+    let Some((_, answer)) = pending else {
+        return std::future::pending().await;
+    };
     let answer = answer.await;
     match pending.take() {
         Some((call, _)) => (call, answer),

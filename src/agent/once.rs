@@ -13,7 +13,10 @@ pub(super) struct Once {
 
 impl Once {
     pub(super) fn new(settle: Duration) -> Self {
-        Self { settle, due_at: None }
+        Self {
+            settle,
+            due_at: None,
+        }
     }
 
     /// `done`: there is nothing left to do with the Node as it is known.
@@ -48,7 +51,10 @@ mod tests {
         once.step(start, true);
         once.step(start + second / 2, false);
         once.step(start + second, true);
-        assert!(!once.is_due(start + second), "the taint came back in between");
+        assert!(
+            !once.is_due(start + second),
+            "the taint came back in between"
+        );
         once.step(start + second * 2, true);
         assert!(once.is_due(start + second * 2));
     }

@@ -27,7 +27,13 @@ pub(super) struct RuleAtWork {
 impl RuleAtWork {
     pub(super) fn new(index: usize, rule: Rule, updates: mpsc::Sender<Update>) -> Self {
         let gates = ObservedGates::new(index, &rule, updates);
-        Self { state: RuleState::new(rule), gates, since: Timestamp::now(), last_removal: None, denied: None }
+        Self {
+            state: RuleState::new(rule),
+            gates,
+            since: Timestamp::now(),
+            last_removal: None,
+            denied: None,
+        }
     }
 
     pub(super) fn rule(&self) -> &Rule {
@@ -80,8 +86,17 @@ impl RuleAtWork {
 
     /// A write of ours took `taint` off. `more`: the Node has another taint of this rule.
     pub(super) fn removed(&mut self, now: Instant, taint: &Taint, more: bool) {
-        let (rule, value) = (&self.rule().name, taint.value.as_deref().unwrap_or_default());
-        info!(rule, key = taint.key, value, effect = taint.effect, "removed the taint");
+        let (rule, value) = (
+            &self.rule().name,
+            taint.value.as_deref().unwrap_or_default(),
+        );
+        info!(
+            rule,
+            key = taint.key,
+            value,
+            effect = taint.effect,
+            "removed the taint"
+        );
         if !more {
             self.state.removed(now);
             self.last_removal = Some(Timestamp::now());
@@ -92,7 +107,13 @@ impl RuleAtWork {
     pub(super) fn denied(&mut self, taint: &Taint, message: &str, first: bool) {
         if first {
             let rule = &self.rule().name;
-            warn!(rule, key = taint.key, effect = taint.effect, error = message, "the server refused the removal");
+            warn!(
+                rule,
+                key = taint.key,
+                effect = taint.effect,
+                error = message,
+                "the server refused the removal"
+            );
         }
         self.denied = Some(message.to_owned());
     }
@@ -119,7 +140,9 @@ impl RuleAtWork {
         let rule = &self.rule().name;
         match decision {
             Decision::Held => info!(rule, "holding: Karpenter has not registered the node yet"),
-            Decision::Ready if self.rule().dry_run => info!(rule, "would remove the taint (dry run)"),
+            Decision::Ready if self.rule().dry_run => {
+                info!(rule, "would remove the taint (dry run)")
+            }
             decision => debug!(rule, decision = decision.as_str(), "decided"),
         }
     }
@@ -128,11 +151,19 @@ impl RuleAtWork {
         let (rule, taint) = (&self.rule().name, self.rule().taint.to_string());
         match occurrence {
             Occurrence::Tainted => info!(rule, taint, "saw the taint"),
-            Occurrence::RemovedByOther { ready: true } => info!(rule, taint, "found the taint gone already"),
-            Occurrence::RemovedByOther { ready: false } => {
-                warn!(rule, taint, "somebody else removed the taint while a gate was not open");
+            Occurrence::RemovedByOther { ready: true } => {
+                info!(rule, taint, "found the taint gone already")
             }
-            Occurrence::Fight => warn!(rule, taint, "somebody keeps putting the taint back; slowing down"),
+            Occurrence::RemovedByOther { ready: false } => {
+                warn!(
+                    rule,
+                    taint, "somebody else removed the taint while a gate was not open"
+                );
+            }
+            Occurrence::Fight => warn!(
+                rule,
+                taint, "somebody keeps putting the taint back; slowing down"
+            ),
         }
     }
 }

@@ -1,20 +1,42 @@
 //! `untaint check`: each gate once, and why it is what it is.
 
-use std::io::{self, Write as _};
-use std::time::Instant;
+use std::io::{self, Write};
 
 use anyhow::Context;
-use tokio::sync::mpsc;
 
 use super::Failure;
 use crate::cli::{CheckArgs, Exit};
-use crate::config::Configuration;
-use crate::gate::Outcome;
-use crate::gate::runner::Gates;
+use crate::gate::runner;
+
+const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "WHY"];
 
 pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
-    let rows = evaluate(args.gates.configuration()?).await;
-    let open = rows.iter().all(|row| row.outcome.is_open());
-    io::stdout().write_all(table(&rows).as_bytes()).context("failed to print")?;
-    Ok(if open { Exit::Done } else { Exit::NotReady })
+    let configuration = args.gates.configuration()?;
+    let mut rows = vec![HEADER.map(str::to_owned)];
+    let mut all_open = true;
+    for rule in &configuration.rules {
+        for (gate, outcome) in runner::once(&rule.gates).await {
+            all_open &= outcome.is_open();
+            rows.push([&rule.name, gate, outcome.state(), outcome.message()].map(str::to_owned));
+        }
+    }
+    io::stdout()
+        .write_all(table(&rows).as_bytes())
+        .context("failed to print")?;
+    Ok(if all_open { Exit::Done } else { Exit::NotReady })
+}
+
+/// Columns as wide as their widest cell; the last one as it comes.
+fn table(rows: &[[String; 4]]) -> String {
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
+    let (rule, gate, state) = (width(0), width(1), width(2));
+    let line = |[first, second, third, last]: &[String; 4]| {
+        format!("{first:rule$}  {second:gate$}  {third:state$}  {last}\n")
+    };
+    rows.iter().map(line).collect()
 }

@@ -11,15 +11,27 @@ use crate::config;
 pub(super) fn config(command: &ConfigCommand) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Validate { files } => {
-            let errors: Vec<_> = files.iter().filter_map(|file| config::load(file).err()).collect();
+            let errors: Vec<_> = files
+                .iter()
+                .filter_map(|file| config::load(file).err())
+                .collect();
             if errors.is_empty() {
                 return Ok(Exit::Done);
             }
-            Err(Failure::Usage(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))
+            Err(Failure::Usage(
+                errors
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            ))
         }
         ConfigCommand::Show { file } => {
-            let configuration = config::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
-            io::stdout().write_all(config::show(&configuration).as_bytes()).context("failed to print")?;
+            let configuration =
+                config::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
+            io::stdout()
+                .write_all(config::show(&configuration).as_bytes())
+                .context("failed to print")?;
             Ok(Exit::Done)
         }
     }

@@ -6,7 +6,9 @@ mod install;
 mod run;
 mod wait;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
@@ -19,7 +21,11 @@ use crate::taint::TaintMatcher;
 /// signals, so that every command must handle them.
 pub async fn dispatch(command: Command) -> Exit {
     // `run` without an end of its own is done when it is stopped; all others had something left to do.
-    let stopped = if matches!(&command, Command::Run(args) if !args.once) { Exit::Done } else { Exit::NotReady };
+    let stopped = if matches!(&command, Command::Run(args) if !args.once) {
+        Exit::Done
+    } else {
+        Exit::NotReady
+    };
     let work = async {
         match command {
             Command::Run(args) => run::run(args).await,
@@ -74,22 +80,54 @@ async fn stop() -> io::Result<&'static str> {
     })
 }
 
+/// Whether `work` was done within `limit`.
+async fn in_time(limit: Option<Duration>, work: impl Future<Output = ()>) -> bool {
+    let Some(limit) = limit else {
+        work.await;
+        return true;
+    };
+    tokio::time::timeout(limit, work).await.is_ok()
+}
+
 impl ConfigOrGates {
     /// The file's rules or, without a file, one rule without a taint of its own.
     fn configuration(self) -> Result<Configuration, Failure> {
         match self.config {
-            Some(path) => crate::config::load(&path).map_err(|error| Failure::Usage(error.to_string())),
-            None => Ok(one_rule(TaintMatcher { key: String::new(), value: None, effect: None }, self.gates)),
+            Some(path) => {
+                crate::config::load(&path).map_err(|error| Failure::Usage(error.to_string()))
+            }
+            None => Ok(one_rule(
+                TaintMatcher {
+                    key: String::new(),
+                    value: None,
+                    effect: None,
+                },
+                self.gates,
+            )),
         }
     }
 }
 
 /// The configuration that flags stand for.
 fn one_rule(taint: TaintMatcher, gates: GateArgs) -> Configuration {
-    let GateArgs { cni, http_get, file } = gates;
-    let cni = cni.map(|network| Check::CniConfig(CniConfig { network, ..CniConfig::default() }));
+    let GateArgs {
+        cni,
+        http_get,
+        file,
+    } = gates;
+    let cni = cni.map(|network| {
+        Check::CniConfig(CniConfig {
+            network,
+            ..CniConfig::default()
+        })
+    });
     let http_get = http_get.into_iter().map(Check::HttpGet);
-    let file = file.into_iter().map(|path| Check::File(FileCheck { path, newer_than_boot: false }));
+    let file = file.into_iter().map(|path| {
+        Check::File(FileCheck {
+            path,
+            newer_than_boot: false,
+        })
+    });
     let checks = cni.into_iter().chain(http_get).chain(file);
     let gates = checks.enumerate().map(|(index, check)| {
         let name = match &check {
@@ -97,14 +135,18 @@ fn one_rule(taint: TaintMatcher, gates: GateArgs) -> Configuration {
             Check::HttpGet(_) => format!("http-get-{index}"),
             _ => format!("file-{index}"),
         };
-        Gate::Probe(Probe { name, check, schedule: Schedule::default() })
+        Gate::Probe(Probe {
+            name,
+            check,
+            schedule: Schedule::default(),
+        })
     });
     let rule = Rule {
         name: "command-line".into(),
         taint,
-        node_selector: std::collections::BTreeMap::new(),
+        node_selector: BTreeMap::new(),
         gates: gates.collect(),
-        stable_for: std::time::Duration::ZERO,
+        stable_for: Duration::ZERO,
         dry_run: false,
     };
     Configuration { rules: vec![rule] }

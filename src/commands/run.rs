@@ -2,10 +2,9 @@
 
 use anyhow::anyhow;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
 use tracing::{error, info};
 
-use super::{Failure, one_rule};
+use super::{Failure, in_time, one_rule};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
@@ -15,40 +14,62 @@ use crate::status::Status;
 
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let listen = args.listen();
-    let RunArgs { config, taint, gates, node_name, kubeconfig, listen: _, once, settle, timeout: limit, dry_run } = args;
+    let RunArgs {
+        config,
+        taint,
+        gates,
+        node_name,
+        kubeconfig,
+        listen: _,
+        once,
+        settle,
+        timeout: limit,
+        dry_run,
+    } = args;
     let mut configuration = match (config, taint) {
-        (Some(path), _) => config::load(&path).map_err(|error| Failure::Usage(error.to_string()))?,
+        (Some(path), _) => {
+            config::load(&path).map_err(|error| Failure::Usage(error.to_string()))?
+        }
         (None, Some(taint)) => one_rule(taint, gates),
-        (None, None) => return Err(Failure::Usage("name a configuration with --config, or a taint with --taint".into())),
+        (None, None) => {
+            return Err(Failure::Usage(
+                "name a configuration with --config, or a taint with --taint".into(),
+            ));
+        }
     };
     for rule in &mut configuration.rules {
         rule.dry_run |= dry_run;
     }
     let source = kubeconfig.map_or(Source::InCluster, Source::Kubeconfig);
-    let api = ApiServer::new(source).await.map_err(|error| Failure::Usage(error.to_string()))?;
+    let api = ApiServer::new(source)
+        .await
+        .map_err(|error| Failure::Usage(error.to_string()))?;
     introduce(&configuration, &node_name);
 
     let (status, status_receiver) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
     let server = async {
         match listen {
-            Some(address) => server::serve(address, Sources { status: status_receiver.clone(), pings }).await,
+            Some(address) => {
+                server::serve(
+                    address,
+                    Sources {
+                        status: status_receiver.clone(),
+                        pings,
+                    },
+                )
+                .await
+            }
             None => std::future::pending().await,
         }
     };
-    let options = Options { node_name, once: once.then_some(settle) };
-    let work = agent::run(configuration, &api, options, status, pinged);
-    let limited = async {
-        match limit {
-            Some(limit) => timeout(limit, work).await.is_ok(),
-            None => {
-                work.await;
-                true
-            }
-        }
+    let options = Options {
+        node_name,
+        once: once.then_some(settle),
     };
+    let work = agent::run(configuration, &api, options, status, pinged);
     tokio::select! {
-        done = limited => Ok(match (once, done) {
+        done = in_time(limit, work) => Ok(match (once, done) {
             (true, true) => Exit::Done,
             (true, false) => {
                 tell_what_is_left(status_receiver.borrow().as_ref());
@@ -71,16 +92,36 @@ fn introduce(configuration: &Configuration, node: &str) {
 /// Why it was not in time.
 fn tell_what_is_left(status: Option<&Status>) {
     let Some(status) = status else { return };
-    if let Some(incident) = status.api.last_error.as_ref().filter(|_| !status.api.watching) {
-        error!(error = incident.message, "not in time: the API server does not answer");
+    if let Some(incident) = status
+        .api
+        .last_error
+        .as_ref()
+        .filter(|_| !status.api.watching)
+    {
+        error!(
+            error = incident.message,
+            "not in time: the API server does not answer"
+        );
     }
     for rule in &status.rules {
         for gate in rule.gates.iter().filter(|gate| gate.state != "open") {
             let (rule, decision) = (&rule.name, rule.decision);
-            error!(rule, decision, gate = gate.name, state = gate.state, message = gate.message, "not in time");
+            error!(
+                rule,
+                decision,
+                gate = gate.name,
+                state = gate.state,
+                message = gate.message,
+                "not in time"
+            );
         }
         if let Some(denied) = &rule.denied {
-            error!(rule = rule.name, decision = rule.decision, error = denied, "not in time: the removal is refused");
+            error!(
+                rule = rule.name,
+                decision = rule.decision,
+                error = denied,
+                "not in time: the removal is refused"
+            );
         }
     }
 }

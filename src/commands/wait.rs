@@ -3,32 +3,33 @@
 use std::time::Instant;
 
 use tokio::sync::mpsc;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::sleep_until;
 use tracing::{error, info};
 
-use super::Failure;
+use super::{Failure, in_time};
 use crate::agent::gates::ObservedGates;
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
 
 pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
-    let WaitArgs { gates, timeout: limit } = args;
+    let WaitArgs {
+        gates,
+        timeout: limit,
+    } = args;
     let mut rules = Vec::new();
     let work = all_open(gates.configuration()?, &mut rules);
-    let in_time = match limit {
-        Some(limit) => timeout(limit, work).await.is_ok(),
-        None => {
-            work.await;
-            true
-        }
-    };
-    if in_time {
+    if in_time(limit, work).await {
         info!("every gate is open");
         return Ok(Exit::Done);
     }
     for gates in &rules {
         for gate in gates.status().iter().filter(|gate| gate.state != "open") {
-            error!(gate = gate.name, state = gate.state, message = gate.message, "not in time");
+            error!(
+                gate = gate.name,
+                state = gate.state,
+                message = gate.message,
+                "not in time"
+            );
         }
     }
     Ok(Exit::NotReady)
@@ -47,9 +48,15 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
         let now = Instant::now();
         let mut done_at = Some(now);
         for ((gates, rule), since) in rules.iter().zip(&configuration.rules).zip(&mut open_since) {
-            *since = if gates.all_open() { since.or(Some(now)) } else { None };
+            *since = if gates.all_open() {
+                since.or(Some(now))
+            } else {
+                None
+            };
             let stable_at = since.map(|since| since + rule.stable_for);
-            done_at = done_at.zip(stable_at).map(|(done, stable)| done.max(stable));
+            done_at = done_at
+                .zip(stable_at)
+                .map(|(done, stable)| done.max(stable));
         }
         if done_at.is_some_and(|done_at| done_at <= now) {
             return;

@@ -49,6 +49,17 @@ pub enum Gate {
     AnyOf(Group),
 }
 
+impl Gate {
+    /// Its `name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Probe(probe) => &probe.name,
+            Self::AnyOf(group) => &group.name,
+        }
+    }
+}
+
 /// `anyOf`: a group that stands for a gate. Groups do not nest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,9 +2,17 @@
 
 mod boot;
 pub mod cni_config;
+mod connect;
 mod disk;
+mod drive;
+pub mod exec;
 pub mod file;
 pub mod fs_watch;
+pub mod grpc;
+pub mod http_get;
+pub mod runner;
+pub mod tcp_socket;
+mod text;
 pub mod threshold;
 
 /// What one evaluation of a gate found, with what a person should know of it.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -31,7 +32,7 @@ pub struct Update {
 /// The gates of one rule and what they said last.
 pub struct Gates {
     rule: usize,
-    gates: Vec<Gate>,
+    specs: Vec<Gate>,
     outcomes: Vec<Vec<Outcome>>,
     /// The round under way; `None` while the gates rest.
     round: Option<u64>,
@@ -43,7 +44,14 @@ impl Gates {
     /// The gates of rule `rule`, at rest. Changes are sent to `updates`.
     #[must_use]
     pub fn new(rule: usize, gates: Vec<Gate>, updates: mpsc::Sender<Update>) -> Self {
-        let mut gates = Self { rule, gates, outcomes: Vec::new(), round: None, tasks: JoinSet::new(), updates };
+        let mut gates = Self {
+            rule,
+            specs: gates,
+            outcomes: Vec::new(),
+            round: None,
+            tasks: JoinSet::new(),
+            updates,
+        };
         gates.rest();
         gates
     }
@@ -55,10 +63,16 @@ impl Gates {
         }
         self.rest();
         self.round = Some(round);
-        for (gate, probes) in self.gates.iter().map(probes).enumerate() {
+        for (gate, probes) in self.specs.iter().map(probes).enumerate() {
             for (probe, spec) in probes.iter().enumerate() {
-                let place = Place { rule: self.rule, round, gate, probe };
-                self.tasks.spawn(evaluate(spec.clone(), place, self.updates.clone()));
+                let place = Place {
+                    rule: self.rule,
+                    round,
+                    gate,
+                    probe,
+                };
+                self.tasks
+                    .spawn(evaluate(spec.clone(), place, self.updates.clone()));
             }
         }
     }
@@ -68,7 +82,11 @@ impl Gates {
         self.tasks.abort_all();
         self.tasks = JoinSet::new();
         self.round = None;
-        self.outcomes = self.gates.iter().map(|gate| vec![Outcome::unevaluated(); probes(gate).len()]).collect();
+        self.outcomes = self
+            .specs
+            .iter()
+            .map(|gate| vec![Outcome::unevaluated(); probes(gate).len()])
+            .collect();
     }
 
     /// Takes in an update, unless it is of an earlier round.
@@ -80,17 +98,31 @@ impl Gates {
 
     /// Each gate's name and state.
     pub fn states(&self) -> impl Iterator<Item = (&str, Outcome)> {
-        self.gates.iter().zip(&self.outcomes).map(|(gate, outcomes)| match gate {
-            Gate::Probe(probe) => (probe.name.as_str(), outcomes[0].clone()),
-            Gate::AnyOf(group) => (group.name.as_str(), any_of(&group.any_of, outcomes)),
-        })
+        self.specs
+            .iter()
+            .zip(&self.outcomes)
+            .map(|(gate, outcomes)| (gate.name(), state(gate, outcomes)))
     }
 
     /// Whether every gate is open.
     #[must_use]
     pub fn all_open(&self) -> bool {
-        self.outcomes.iter().all(|outcomes| outcomes.iter().any(Outcome::is_open))
+        self.outcomes
+            .iter()
+            .all(|outcomes| outcomes.iter().any(Outcome::is_open))
     }
+}
+
+/// Evaluates every probe of `gates` once, delays and thresholds aside. Gives each gate's name and state.
+pub async fn once(gates: &[Gate]) -> Vec<(&str, Outcome)> {
+    let evaluations = gates.iter().map(|gate| async move {
+        let probes = probes(gate).iter();
+        let outcomes = join_all(
+            probes.map(|probe| async move { bounded(&Checker::new(&probe.check), probe).await }),
+        );
+        (gate.name(), state(gate, &outcomes.await))
+    });
+    join_all(evaluations).await
 }
 
 fn probes(gate: &Gate) -> &[Probe] {
@@ -100,20 +132,31 @@ fn probes(gate: &Gate) -> &[Probe] {
     }
 }
 
-/// Open if a member is; unknown if one that is unknown could be; else closed, with every member's reason.
-fn any_of(members: &[Probe], outcomes: &[Outcome]) -> Outcome {
-    let messages = |wanted: fn(&Outcome) -> bool| -> Vec<String> {
-        let named = members.iter().zip(outcomes).filter(|(_, outcome)| wanted(outcome));
-        named.map(|(member, outcome)| format!("{}: {}", member.name, outcome.message())).collect()
+/// The state of a gate by those of its probes. A group is open if a member is, unknown if one that is unknown could
+/// be, else closed with every member's reason.
+fn state(gate: &Gate, outcomes: &[Outcome]) -> Outcome {
+    let members = match (gate, outcomes) {
+        (Gate::Probe(_), [outcome]) => return outcome.clone(),
+        _ => probes(gate),
     };
-    let open = messages(Outcome::is_open);
-    let all = messages(|_| true).join("; ");
-    if !open.is_empty() {
-        Outcome::Open(open.join("; "))
-    } else if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown(_))) {
-        Outcome::Unknown(all)
+    let messages = |wanted: fn(&Outcome) -> bool| {
+        let named = members
+            .iter()
+            .zip(outcomes)
+            .filter(|(_, outcome)| wanted(outcome));
+        let named =
+            named.map(|(member, outcome)| format!("{}: {}", member.name, outcome.message()));
+        named.collect::<Vec<_>>().join("; ")
+    };
+    if outcomes.iter().any(Outcome::is_open) {
+        Outcome::Open(messages(Outcome::is_open))
+    } else if outcomes
+        .iter()
+        .any(|outcome| matches!(outcome, Outcome::Unknown(_)))
+    {
+        Outcome::Unknown(messages(|_| true))
     } else {
-        Outcome::Closed(all)
+        Outcome::Closed(messages(|_| true))
     }
 }
 
@@ -143,9 +186,24 @@ async fn evaluate(spec: Probe, place: Place, updates: mpsc::Sender<Update>) {
         }
         let state = threshold.record(bounded(&checker, &spec).await);
         if told.as_ref() != Some(state) {
-            let Place { rule, round, gate, probe } = place;
+            let Place {
+                rule,
+                round,
+                gate,
+                probe,
+            } = place;
             // The channel is bounded: a busy agent slows its probes down rather than missing one.
-            if updates.send(Update { rule, round, gate, probe, outcome: state.clone() }).await.is_err() {
+            if updates
+                .send(Update {
+                    rule,
+                    round,
+                    gate,
+                    probe,
+                    outcome: state.clone(),
+                })
+                .await
+                .is_err()
+            {
                 return;
             }
             told = Some(state.clone());
@@ -153,15 +211,12 @@ async fn evaluate(spec: Probe, place: Place, updates: mpsc::Sender<Update>) {
     }
 }
 
-/// One evaluation of a probe, thresholds aside.
-pub async fn once(spec: &Probe) -> Outcome {
-    bounded(&Checker::new(&spec.check), spec).await
-}
-
 async fn bounded(checker: &Checker<'_>, spec: &Probe) -> Outcome {
     let limit = spec.schedule.timeout;
     let no_answer = |_| Outcome::Closed(format!("no answer within {} s", limit.as_secs_f64()));
-    timeout(limit, checker.check()).await.unwrap_or_else(no_answer)
+    timeout(limit, checker.check())
+        .await
+        .unwrap_or_else(no_answer)
 }
 
 async fn changed(events: &mut Option<FsWatch>) {

@@ -3,9 +3,12 @@
 //! - [`api`]: a stand-in for the API server, in this process, with scripted answers.
 //! - [`proxy`]: network faults before any server.
 //! - [`cluster`]: the real API server.
+//! - [`agent`]: the agent as a process, and [`health`]: an endpoint for it to probe.
 
+pub mod agent;
 pub mod api;
 pub mod cluster;
+pub mod health;
 pub mod kubeconfig;
 mod nodes;
 pub mod proxy;

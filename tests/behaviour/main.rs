@@ -1,0 +1,17 @@
+//! The real program against an API server: one test for each row of the table "Behaviour" in the design, and more.
+//!
+//! `cluster` tests run on the real API server with the rights that are shipped; `stand_in` tests show what a real
+//! server cannot be made to show.
+
+mod absence;
+mod commands;
+mod credentials;
+mod denial;
+mod faults;
+mod karpenter;
+mod once;
+mod removal;
+mod scene;
+mod server;
+mod stopping;
+mod watching;

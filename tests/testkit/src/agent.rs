@@ -1,0 +1,145 @@
+//! The agent as a process: started as a user would, and observed by what it prints.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::DEADLINE;
+
+/// A running agent; killed when dropped.
+pub struct Agent {
+    child: Child,
+    logs: watch::Receiver<Vec<Value>>,
+    _task: JoinSet<()>,
+}
+
+impl Agent {
+    /// Starts `program` with these arguments and no environment but these variables.
+    pub fn start<A: AsRef<OsStr>>(program: &str, arguments: &[A], environment: &[(&str, &str)]) -> Result<Self> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .args(["--log-format", "json"])
+            .env_clear()
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("start {program}"))?;
+        let stderr = child.stderr.take().context("a piped standard error")?;
+        let (sender, logs) = watch::channel(Vec::new());
+        let mut task = JoinSet::new();
+        task.spawn(collect(stderr, sender));
+        Ok(Self { child, logs, _task: task })
+    }
+
+    /// Every line so far. A line that is not JSON is a string.
+    #[must_use]
+    pub fn logs(&self) -> Vec<Value> {
+        self.logs.borrow().clone()
+    }
+
+    /// How many lines have this message so far.
+    #[must_use]
+    pub fn count(&self, message: &str) -> usize {
+        self.logs.borrow().iter().filter(|line| line["message"] == message).count()
+    }
+
+    /// The first line for which `wanted` says so, as soon as there is one; fails after [`DEADLINE`].
+    pub async fn wait_for_log(&self, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+        let mut logs = self.logs.clone();
+        let found = logs.wait_for(|lines| lines.iter().any(&wanted));
+        match timeout(DEADLINE, found).await {
+            Ok(Ok(lines)) => Ok(lines.iter().find(|line| wanted(line)).cloned().unwrap_or_default()),
+            _ => bail!("no such line in {:#?}", self.logs()),
+        }
+    }
+
+    /// The first line with this message.
+    pub async fn wait_for_message(&self, message: &str) -> Result<Value> {
+        self.wait_for_log(|line| line["message"] == message).await.with_context(|| message.to_owned())
+    }
+
+    /// The body of a GET to the agent's server, with its status code.
+    pub async fn get(&self, path: &str) -> Result<(u16, String)> {
+        let listening = self.wait_for_message("listening").await?;
+        get(listening["address"].as_str().context("an address")?, path).await
+    }
+
+    /// `/statusz`.
+    pub async fn status(&self) -> Result<Value> {
+        Ok(serde_json::from_str(&self.get("/statusz").await?.1)?)
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id().unwrap_or_default()
+    }
+
+    /// Sends a signal, by name.
+    pub async fn signal(&self, name: &str) -> Result<()> {
+        let status = Command::new("kill").args(["-s", name, &self.id().to_string()]).status().await?;
+        if !status.success() {
+            bail!("kill: {status}");
+        }
+        Ok(())
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Waits for its end; fails after `limit`.
+    pub async fn ended(&mut self, limit: Duration) -> Result<ExitStatus> {
+        match timeout(limit, self.child.wait()).await {
+            Ok(status) => Ok(status?),
+            Err(_) => bail!("still running; it printed {:#?}", self.logs()),
+        }
+    }
+
+    /// Waits for its end and gives its exit code; fails after [`DEADLINE`].
+    pub async fn exit_code(&mut self) -> Result<i32> {
+        self.ended(DEADLINE).await?.code().context("ended by a signal")
+    }
+}
+
+async fn collect(stderr: ChildStderr, sender: watch::Sender<Vec<Value>>) {
+    let mut lines = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
+        sender.send_modify(|lines| lines.push(line));
+    }
+}
+
+/// A GET without a client library: status code and body.
+pub async fn get(address: &str, path: &str) -> Result<(u16, String)> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        anyhow::Ok(answer)
+    };
+    let answer = timeout(DEADLINE, exchange).await??;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an empty line after the head")?;
+    let code = head.split(' ').nth(1).context("a status code")?.parse()?;
+    Ok((code, body.to_owned()))
+}
+
+/// Writes a configuration file with these rules, which are the YAML below `rules:`.
+pub fn write_configuration(path: &Path, rules: &str) -> Result<()> {
+    let head = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
+    Ok(std::fs::write(path, format!("{head}{rules}"))?)
+}
