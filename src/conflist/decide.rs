@@ -162,3 +162,7 @@ fn warning(expected: &CniConfig, network: &Network) -> String {
         _ => String::new(),
     }
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+pub(super) mod tests;

@@ -1,7 +1,7 @@
 //! What a CNI configuration directory means to a container runtime. Pure: contents come in.
 //!
 //! The rules are those of libcni 1.3 (`libcni/conf.go`) and of containerd's go-cni 1.1 (`opts.go`,
-//! `loadFromConfDir`); `CRI-O` differs only in that it skips invalid files, where containerd loads nothing.
+//! `loadFromConfDir`). `CRI-O` skips a file that is invalid or lacks a program, where containerd loads nothing at all.
 
 mod decide;
 mod network;

@@ -195,3 +195,7 @@ fn follows_name_rule(name: &str) -> bool {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
+
+#[cfg(test)]
+#[path = "network_tests.rs"]
+mod tests;

@@ -69,6 +69,17 @@ async fn the_gate_opens_for_a_valid_file_and_says_what_is_in_it() {
     );
 }
 
+#[tokio::test]
+async fn a_look_that_hangs_does_not_pile_up_others() {
+    let node = Node::new();
+    node.write("05-cilium.conflist", CILIUM);
+    let gate = CniConfigGate::new(node.expected.clone());
+    let hung = gate.disk.busy.lock().await;
+    assert!(gate.check().await.message().contains("does not answer"));
+    drop(hung);
+    assert!(gate.check().await.is_open());
+}
+
 /// istio#44167, multus#911 (A12).
 #[test]
 fn a_file_that_grows_in_place_opens_with_its_last_byte_and_a_rename_opens_at_once() {

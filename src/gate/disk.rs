@@ -15,7 +15,8 @@ use crate::conflist::one_line;
 /// Asks one question at a time on a blocking thread: a file system that hangs holds one thread, not the agent.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    busy: Arc<Mutex<()>>,
+    /// Held while a question is unanswered.
+    pub(super) busy: Arc<Mutex<()>>,
 }
 
 impl Disk {
@@ -99,13 +100,16 @@ mod tests {
     async fn a_question_that_hangs_holds_one_thread_and_closes_the_gate() {
         let disk = Disk::default();
         let (release, hang) = mpsc::channel::<()>();
+        let (started, start) = mpsc::channel();
         {
             let abandoned = pin!(disk.ask(move || {
+                started.send(()).unwrap();
                 _ = hang.recv();
                 Ok(String::new())
             }));
             let first = abandoned.poll(&mut Context::from_waker(Waker::noop()));
             assert!(first.is_pending());
+            start.recv().unwrap();
         }
         let second = disk.ask(|| panic!("asked while another hangs")).await;
         assert_eq!(second.state(), "closed");

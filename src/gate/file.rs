@@ -82,6 +82,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_look_that_hangs_does_not_pile_up_others() {
+        let gate = FileGate::new(FileCheck {
+            path: "/".into(),
+            newer_than_boot: false,
+        });
+        let hung = gate.disk.busy.lock().await;
+        assert!(gate.check().await.message().contains("does not answer"));
+        drop(hung);
+        assert!(gate.check().await.is_open());
+    }
+
+    #[tokio::test]
     async fn a_broken_link_is_closed_and_says_where_it_leads() {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");

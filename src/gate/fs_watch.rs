@@ -15,26 +15,24 @@ use tracing::warn;
 #[derive(Debug)]
 pub struct FsWatch {
     path: PathBuf,
-    /// Changes with each event that concerns the path; its value counts those after which the watches may be in
-    /// the wrong places.
-    moves: watch::Receiver<u64>,
-    /// The value of `moves` that the present watches take into account.
-    placed_at: u64,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
     /// On a blocking thread, as a file system that hangs also hangs whoever wants to watch it.
-    Placing(JoinHandle<notify::Result<Watches>>),
-    Watching(Watches),
+    Placing(JoinHandle<notify::Result<Placed>>),
+    Watching(Placed),
     Refused,
 }
 
+/// An inotify instance and its watches.
 #[derive(Debug)]
-struct Watches {
+struct Placed {
     watcher: RecommendedWatcher,
-    placed: Vec<PathBuf>,
+    /// Changes with each event that concerns the path, and becomes true with one after which the watches may be in
+    /// the wrong places: a watch stays with its inode, whatever becomes of the name.
+    moved: watch::Receiver<bool>,
 }
 
 impl FsWatch {
@@ -42,17 +40,8 @@ impl FsWatch {
     #[must_use]
     pub fn new(path: &Path) -> Self {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let (sender, moves) = watch::channel(0);
-        let state = State::Placing(spawn_blocking({
-            let path = path.clone();
-            move || Watches::new(&path, sender)
-        }));
-        Self {
-            path,
-            moves,
-            placed_at: 0,
-            state,
-        }
+        let state = State::place(&path);
+        Self { path, state }
     }
 
     /// Completes when the path may have changed since the last time, and once when the watch is in place.
@@ -81,83 +70,59 @@ impl FsWatch {
                     // What happened before the watches were in place raised no event.
                     return;
                 }
-                State::Watching(_) => {
-                    if self.moves.changed().await.is_err() {
-                        // notify's thread has ended.
-                        self.state = State::Refused;
-                    } else if *self.moves.borrow() == self.placed_at {
-                        return;
-                    } else {
-                        self.place_again();
-                    }
-                }
+                State::Watching(placed) => match placed.moved.changed().await {
+                    Ok(()) if *placed.moved.borrow() => self.state = State::place(&self.path),
+                    Ok(()) => return,
+                    // notify's thread has ended.
+                    Err(_) => self.state = State::Refused,
+                },
                 State::Refused => return pending().await,
             }
         }
     }
+}
 
-    fn place_again(&mut self) {
-        if let State::Watching(mut watches) = std::mem::replace(&mut self.state, State::Refused) {
-            let path = self.path.clone();
-            self.placed_at = *self.moves.borrow_and_update();
-            self.state = State::Placing(spawn_blocking(move || {
-                watches.place(&path)?;
-                Ok(watches)
-            }));
-        }
+impl State {
+    fn place(path: &Path) -> Self {
+        let path = path.to_owned();
+        Self::Placing(spawn_blocking(move || Placed::new(&path)))
     }
 }
 
-impl Watches {
-    fn new(path: &Path, sender: watch::Sender<u64>) -> notify::Result<Self> {
+impl Placed {
+    /// Watches the nearest ancestor of `path` that exists, and `path` itself if it does.
+    fn new(path: &Path) -> notify::Result<Self> {
+        let (sender, moved) = watch::channel(false);
         let watcher = notify::recommended_watcher({
             let path = path.to_owned();
             move |event: notify::Result<Event>| match concern(&path, event.as_ref().ok()) {
                 Concern::None => {}
                 Concern::Content => sender.send_modify(|_| {}),
-                Concern::Place => sender.send_modify(|moves| *moves = moves.wrapping_add(1)),
+                Concern::Place => sender.send_modify(|moved| *moved = true),
             }
         })?;
-        let mut placed = Self {
-            watcher,
-            placed: Vec::new(),
-        };
-        placed.place(path)?;
-        Ok(placed)
-    }
-
-    /// Watches the nearest ancestor that exists, and `path` itself if it does.
-    ///
-    /// Downwards, so that whatever appears after its parent was watched raises an event. All of it anew each time:
-    /// a watch stays with its inode, whatever becomes of the name.
-    fn place(&mut self, path: &Path) -> notify::Result<()> {
-        for old in self.placed.drain(..) {
-            // Fails for what was deleted: that watch is gone already.
-            _ = self.watcher.unwatch(&old);
-        }
+        let mut placed = Self { watcher, moved };
         let levels: Vec<&Path> = path.ancestors().collect();
         let mut nearest = levels.len();
         for (level, ancestor) in levels.iter().enumerate().skip(1) {
-            if self.watch(ancestor)? {
+            if placed.watch(ancestor)? {
                 nearest = level;
                 break;
             }
         }
+        // Downwards again: a level that appeared before its parent was watched raised no event.
         for level in levels[..nearest].iter().rev() {
-            if !self.watch(level)? {
+            if !placed.watch(level)? {
                 break;
             }
         }
-        Ok(())
+        Ok(placed)
     }
 
     /// Whether there was something to watch.
     fn watch(&mut self, path: &Path) -> notify::Result<bool> {
         match self.watcher.watch(path, RecursiveMode::NonRecursive) {
-            Ok(()) => {
-                self.placed.push(path.to_owned());
-                Ok(true)
-            }
+            Ok(()) => Ok(true),
             Err(error) if is_absence(&error.kind) => Ok(false),
             Err(error) => Err(error),
         }

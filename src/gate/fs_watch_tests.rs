@@ -30,12 +30,13 @@ async fn watch(path: &Path) -> FsWatch {
 /// If it did not, the next wait would pass for a wrong reason, but never fail for one.
 async fn settle(watch: &mut FsWatch) {
     loop {
-        if let State::Watching(watches) = &mut watch.state {
-            for _ in 0..3 {
-                watches.watcher.configure(Config::default()).unwrap();
-            }
+        let State::Watching(placed) = &mut watch.state else {
+            panic!("{:?}", watch.state);
+        };
+        for _ in 0..3 {
+            placed.watcher.configure(Config::default()).unwrap();
         }
-        if !watch.moves.has_changed().unwrap() {
+        if !placed.moved.has_changed().unwrap() {
             return;
         }
         woken(watch).await;
@@ -160,10 +161,13 @@ async fn a_single_file_wakes_when_it_appears_is_written_and_goes() {
 async fn dropping_the_watch_ends_notifys_thread_and_its_inotify_instance() {
     let dir = tempfile::tempdir().unwrap();
     let watch = watch(dir.path()).await;
-    let mut moves = watch.moves.clone();
+    let State::Watching(placed) = &watch.state else {
+        panic!("{:?}", watch.state);
+    };
+    let mut moved = placed.moved.clone();
     drop(watch);
     // The sender lives in the event handler, which lives in the thread.
-    let ended = async { while moves.changed().await.is_ok() {} };
+    let ended = async { while moved.changed().await.is_ok() {} };
     timeout(DEADLINE, ended).await.expect("still alive");
 }
 
