@@ -208,8 +208,7 @@ impl ApiServer {
     }
 
     /// Answers the next `count` requests with this verb so. Of several answers for one verb, the first goes first.
-    pub fn respond_next(&self, verb: Verb, count: usize, answer: impl Into<Answer>) {
-        let answer = answer.into();
+    pub fn respond_next(&self, verb: Verb, count: usize, answer: Answer) {
         self.shared.script.lock().unwrap().add(verb, count, answer);
     }
 
