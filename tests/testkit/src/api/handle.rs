@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::time::Instant;
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -31,7 +30,10 @@ pub(super) async fn answer(
     let (parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
     let route = Route::of(&parts);
-    let index = record(&parts, &body, route.verb, connection, shared);
+    let index = record(
+        Request::new(&parts, &body, route.verb, connection.id),
+        shared,
+    );
     let response = decide(&parts, &route, &body, connection, shared).await;
     shared
         .requests
@@ -39,29 +41,8 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-fn record(
-    parts: &Parts,
-    body: &Bytes,
-    verb: Verb,
-    connection: &Connection,
-    shared: &Shared,
-) -> usize {
-    let header = |name| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
-    let request = Request {
-        verb,
-        method: parts.method.clone(),
-        uri: parts
-            .uri
-            .path_and_query()
-            .map_or_else(String::new, ToString::to_string),
-        content_type: header(header::CONTENT_TYPE),
-        user_agent: header(header::USER_AGENT),
-        body: String::from_utf8_lossy(body).into_owned(),
-        connection: connection.id,
-        version: parts.version,
-        at: Instant::now(),
-        status: None,
-    };
+/// Its place among the requests.
+fn record(request: Request, shared: &Shared) -> usize {
     let mut index = 0;
     shared.requests.send_modify(|all| {
         index = all.len();

@@ -6,21 +6,22 @@
 
 mod handle;
 mod patch;
+mod request;
 mod route;
 mod script;
 mod serve;
 mod status;
 mod store;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow};
-use http::Version;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch::Sender;
@@ -28,6 +29,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+pub use self::request::Request;
 pub use self::route::Verb;
 use self::script::Script;
 pub use self::script::{Answer, Reply};
@@ -58,24 +60,6 @@ impl Default for Options {
             streaming_lists: true,
         }
     }
-}
-
-/// One request that the stand-in has got.
-#[derive(Debug, Clone)]
-pub struct Request {
-    pub verb: Verb,
-    pub method: http::Method,
-    /// Path and query.
-    pub uri: String,
-    pub content_type: Option<String>,
-    pub user_agent: Option<String>,
-    pub body: String,
-    /// Counts from 0.
-    pub connection: usize,
-    pub version: Version,
-    pub at: Instant,
-    /// `None` until it is answered.
-    pub status: Option<u16>,
 }
 
 /// The stand-in; ends when dropped.
@@ -129,6 +113,7 @@ impl ApiServer {
         })
     }
 
+    /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -177,6 +162,7 @@ impl ApiServer {
         self.write(|store| store.update(name, change).expect("an existing Node"))
     }
 
+    /// Ends a Node.
     pub fn delete_node(&self, name: &str) {
         self.write(|store| store.delete(name).expect("an existing Node"));
     }
@@ -187,10 +173,8 @@ impl ApiServer {
         self.shared.store.borrow().get(name).ok().cloned()
     }
 
-    /// Returns the Node as soon as `wanted` says so, and fails after [`DEADLINE`].
-    ///
-    /// `wanted` sees every write, however short-lived its outcome is, only if it is called between the writes; a
-    /// test that needs the order of all of them reads it from [`requests`](Self::requests).
+    /// Returns the Node as soon as `wanted` says so, and fails after [`DEADLINE`]. A state that is gone at once may
+    /// not be seen.
     pub async fn wait_for_node(
         &self,
         name: &str,
@@ -224,8 +208,7 @@ impl ApiServer {
     }
 
     /// Answers the next `count` requests with this verb so. Of several answers for one verb, the first goes first.
-    pub fn respond_next(&self, verb: Verb, count: usize, answer: impl Into<Answer>) {
-        let answer = answer.into();
+    pub fn respond_next(&self, verb: Verb, count: usize, answer: Answer) {
         self.shared.script.lock().unwrap().add(verb, count, answer);
     }
 

@@ -1,6 +1,7 @@
 //! JSON Patch (RFC 6902), with the API server's verdicts.
 
-use json_patch::{Patch, PatchOperation};
+use json_patch::jsonptr::Pointer;
+use json_patch::{AddOperation, Patch, PatchOperation};
 use serde_json::Value;
 
 use super::status::Status;
@@ -9,10 +10,9 @@ use super::status::Status;
 pub(super) fn apply(name: &str, node: &mut Value, body: &[u8]) -> Result<(), Status> {
     let old = node["metadata"].clone();
     for operation in parse(body)? {
-        if is_test_of_absence(&operation, node) {
-            continue;
+        if let Some(operation) = leniently(operation, node) {
+            json_patch::patch(node, &[operation]).map_err(|_| Status::patch_failed())?;
         }
-        json_patch::patch(node, &[operation]).map_err(|_| Status::patch_failed())?;
     }
     let new = &node["metadata"];
     // The version that a patch leaves in the object is the one it expects.
@@ -41,15 +41,23 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, Status> {
     Ok(patch.0)
 }
 
-/// To the API server's library a member that is not there equals `null`; to RFC 6902, and `json_patch`, it does not.
-fn is_test_of_absence(operation: &PatchOperation, node: &Value) -> bool {
-    let PatchOperation::Test(test) = operation else {
-        return false;
-    };
-    test.value.is_null()
-        && test.path.resolve(node).is_err()
-        && test
-            .path
+/// What the API server's library (evanphx/json-patch v4) makes of an operation: to it a member that is not there is
+/// one whose value is `null`, so that a test for `null` succeeds and a replacement adds it. `None`: nothing to do.
+fn leniently(operation: PatchOperation, node: &Value) -> Option<PatchOperation> {
+    match operation {
+        PatchOperation::Test(test) if test.value.is_null() && lacks(node, &test.path) => None,
+        PatchOperation::Replace(replace) if lacks(node, &replace.path) => {
+            let (path, value) = (replace.path, replace.value);
+            Some(PatchOperation::Add(AddOperation { path, value }))
+        }
+        other => Some(other),
+    }
+}
+
+/// Whether `path` leads to an object without such a member.
+fn lacks(node: &Value, path: &Pointer) -> bool {
+    path.resolve(node).is_err()
+        && path
             .parent()
             .and_then(|parent| parent.resolve(node).ok())
             .is_some_and(Value::is_object)

@@ -8,11 +8,17 @@ use super::status::Status;
 /// What is done to Nodes, as an audit log names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
+    /// One Node.
     Get,
+    /// Those that the field selector selects.
     List,
+    /// Their changes.
     Watch,
+    /// A new Node.
     Create,
+    /// A JSON Patch.
     Patch,
+    /// The end of a Node.
     Delete,
     /// Not about Nodes, or nothing that the stand-in does.
     Other,
@@ -33,13 +39,13 @@ impl Route {
         let name = path.strip_prefix("/api/v1/nodes/").unwrap_or_default();
         let on_all = path == "/api/v1/nodes";
         let on_one = !name.is_empty() && !name.contains('/');
-        let verb = match &request.method {
-            &Method::GET if on_all && parameters.flag("watch") => Verb::Watch,
-            &Method::GET if on_all => Verb::List,
-            &Method::GET if on_one => Verb::Get,
-            &Method::POST if on_all => Verb::Create,
-            &Method::PATCH if on_one => Verb::Patch,
-            &Method::DELETE if on_one => Verb::Delete,
+        let verb = match request.method {
+            Method::GET if on_all && parameters.flag("watch") => Verb::Watch,
+            Method::GET if on_all => Verb::List,
+            Method::GET if on_one => Verb::Get,
+            Method::POST if on_all => Verb::Create,
+            Method::PATCH if on_one => Verb::Patch,
+            Method::DELETE if on_one => Verb::Delete,
             _ => Verb::Other,
         };
         Self {

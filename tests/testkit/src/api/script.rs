@@ -24,8 +24,11 @@ pub enum Answer {
 /// A reply that is written out.
 #[derive(Debug, Clone)]
 pub struct Reply {
+    /// The status code.
     pub status: u16,
+    /// Besides `Content-Type`.
     pub headers: HeaderMap,
+    /// Sent as JSON.
     pub body: Value,
 }
 

@@ -22,10 +22,13 @@ pub struct AuditEntry {
     pub verb: String,
     /// Path and query.
     pub uri: String,
+    /// The status code.
     pub code: Option<u64>,
+    /// The user's name.
     pub user: String,
     /// The Node that the user's token is bound to.
     pub node: Option<String>,
+    /// The header.
     pub user_agent: String,
 }
 

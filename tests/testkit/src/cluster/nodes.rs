@@ -37,11 +37,13 @@ impl Cluster {
             .await
     }
 
+    /// Ends a Node.
     pub async fn delete_node(&self, name: &str) -> Result<()> {
         self.request(Method::DELETE, &uri(name), JSON, None).await?;
         Ok(())
     }
 
+    /// The Node as it is now.
     pub async fn node(&self, name: &str) -> Result<Value> {
         self.request(Method::GET, &uri(name), JSON, None).await
     }

@@ -48,3 +48,21 @@ async fn a_wanted_state_of_a_node_is_waited_for() {
     cluster.delete_node("waited").await.unwrap();
     cluster.node("waited").await.unwrap_err();
 }
+
+#[tokio::test]
+async fn an_agent_has_the_rights_of_the_shipped_rbac() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    cluster.create_node("agent", &[]).await.unwrap();
+    let dir = tempdir().unwrap();
+    let file = cluster.agent_kubeconfig(dir.path(), "agent").await.unwrap();
+    let client = client(&file).await.unwrap();
+    let get = |uri| Request::get(uri).body(Vec::new()).unwrap();
+    client
+        .request_text(get("/api/v1/nodes/agent"))
+        .await
+        .unwrap();
+    let pods = client.request_text(get("/api/v1/pods")).await;
+    assert!(matches!(pods.unwrap_err(), kube::Error::Api(status) if status.code == 403));
+}

@@ -35,7 +35,9 @@ pub enum Mode {
 /// Where bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
+    /// From the client.
     ToServer,
+    /// From the server.
     ToClient,
 }
 
@@ -84,6 +86,7 @@ impl FaultProxy {
         self.address
     }
 
+    /// Switches the mode.
     pub fn set(&self, mode: Mode) {
         self.state.send_modify(|state| {
             state.mode = mode;

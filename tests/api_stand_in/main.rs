@@ -1,17 +1,22 @@
 //! What the API stand-in claims, asked of the stand-in and of the real API server alike, so that it cannot drift.
 
-use http::{Method, Request, header};
-use http_body_util::BodyExt as _;
-use kube::Client;
-use kube::client::Body;
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "all of it is a test, its helpers too"
+)]
+
+mod server;
+
+use http::Method;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 use testkit::api::{ApiServer, Options, TOKEN};
 use testkit::cluster::{self, client};
 use testkit::{node, taints};
 
-const JSON: &str = "application/json";
-const JSON_PATCH: &str = "application/json-patch+json";
+use self::server::{JSON, Server, about, failure, forbidden_option, version};
+
 const STREAMING_LIST: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
 #[tokio::test]
@@ -64,12 +69,15 @@ async fn an_api_server_without_streaming_lists_answers_as_such_a_stand_in_does()
     does_not_watch_from_the_past(&Server(cluster.client().await.unwrap())).await;
 }
 
+/// Each part has Nodes of its own.
 async fn conform(server: &Server) {
-    creates_and_deletes(server).await;
-    patches(server).await;
-    refuses_patches(server).await;
-    lists_and_watches(server).await;
-    streams_lists(server).await;
+    tokio::join!(
+        creates_and_deletes(server),
+        patches(server),
+        refuses_patches(server),
+        lists_and_watches(server),
+        streams_lists(server),
+    );
 }
 
 async fn creates_and_deletes(server: &Server) {
@@ -122,6 +130,11 @@ async fn patches(server: &Server) {
     // A member that is not there equals null. A patch that changes nothing is no write.
     let absent = r#"[{"op": "test", "path": "/spec/taints/0/value", "value": null}]"#;
     assert_eq!(server.patch("patched", absent).await, (200, after.clone()));
+
+    // Unlike in RFC 6902, such a member can be replaced.
+    let add = r#"[{"op": "replace", "path": "/spec/unschedulable", "value": true}]"#;
+    let (code, after) = server.patch("patched", add).await;
+    assert_eq!((code, &after["spec"]["unschedulable"]), (200, &json!(true)));
     let versioned = json!([
         {"op": "replace", "path": "/metadata/resourceVersion", "value": version(&after).to_string()},
         {"op": "remove", "path": "/spec/taints/0"},
@@ -145,7 +158,7 @@ async fn refuses_patches(server: &Server) {
         r#"[{"op": "test", "path": "/spec/taints/1", "value": null}]"#,
         r#"[{"op": "remove", "path": "/spec/taints/1"}]"#,
         r#"[{"op": "remove", "path": "/spec/nothing"}]"#,
-        r#"[{"op": "replace", "path": "/spec/nothing", "value": 1}]"#,
+        r#"[{"op": "replace", "path": "/spec/taints/1", "value": null}]"#,
         r#"[{"op": "add", "path": "/nothing/below", "value": 1}]"#,
         r#"[{"op": "unheard", "path": "/spec"}]"#,
         r#"[{"op": "remove"}]"#,
@@ -209,10 +222,10 @@ async fn lists_and_watches(server: &Server) {
     let kinds: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
     assert_eq!(kinds, ["MODIFIED", "DELETED"]);
     assert_eq!(events[0]["object"], two);
-    let mut last = events[1]["object"].clone();
-    assert!(version(&last) > version(&two));
-    last["metadata"]["resourceVersion"] = two["metadata"]["resourceVersion"].clone();
-    assert_eq!(last, two);
+    let mut deleted = events[1]["object"].clone();
+    assert!(version(&deleted) > version(&two));
+    deleted["metadata"]["resourceVersion"] = two["metadata"]["resourceVersion"].clone();
+    assert_eq!(deleted, two);
 
     // From now on, and from the current state.
     let node = server.create("watched", &[]).await;
@@ -279,107 +292,4 @@ fn is_end_of_list(event: &Value) {
     let annotations = json!({"k8s.io/initial-events-end": "true"});
     assert_eq!(event["type"], "BOOKMARK");
     assert_eq!(event["object"]["metadata"]["annotations"], annotations);
-}
-
-/// `details` is `null` where there are none.
-fn failure(code: u16, reason: &str, message: &str, details: Value) -> Value {
-    let mut status = json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-    });
-    if !details.is_null() {
-        status["details"] = details;
-    }
-    status
-}
-
-fn forbidden_option(field: &str, message: &str) -> Value {
-    let cause = format!("Forbidden: {message}");
-    let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: {cause}");
-    let details = json!({"group": "meta.k8s.io", "kind": "ListOptions", "causes": [
-        {"reason": "FieldValueForbidden", "message": cause, "field": field},
-    ]});
-    failure(422, "Invalid", &message, details)
-}
-
-fn about(name: &str) -> Value {
-    json!({"name": name, "kind": "nodes"})
-}
-
-fn version(object: &Value) -> u64 {
-    let version = object["metadata"]["resourceVersion"].as_str();
-    version.unwrap().parse().unwrap()
-}
-
-/// Either server.
-struct Server(Client);
-
-impl Server {
-    async fn text(&self, method: Method, uri: &str, kind: &str, body: &str) -> (u16, String) {
-        let request = Request::builder()
-            .method(method)
-            .uri(uri)
-            .header(header::CONTENT_TYPE, kind)
-            .body(Body::from(body.as_bytes().to_vec()))
-            .unwrap();
-        let (parts, body) = self.0.send(request).await.unwrap().into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        (
-            parts.status.as_u16(),
-            String::from_utf8(body.to_vec()).unwrap(),
-        )
-    }
-
-    async fn ask(&self, method: Method, uri: &str, kind: &str, body: &str) -> (u16, Value) {
-        let (code, text) = self.text(method, uri, kind, body).await;
-        (code, serde_json::from_str(&text).unwrap())
-    }
-
-    async fn read(&self, uri: &str) -> (u16, Value) {
-        self.ask(Method::GET, uri, JSON, "").await
-    }
-
-    async fn get(&self, name: &str) -> (u16, Value) {
-        self.read(&format!("/api/v1/nodes/{name}")).await
-    }
-
-    async fn delete(&self, name: &str) -> (u16, Value) {
-        let uri = format!("/api/v1/nodes/{name}");
-        self.ask(Method::DELETE, &uri, JSON, "").await
-    }
-
-    async fn patch(&self, name: &str, patch: &str) -> (u16, Value) {
-        let uri = format!("/api/v1/nodes/{name}");
-        self.ask(Method::PATCH, &uri, JSON_PATCH, patch).await
-    }
-
-    /// A Node with these taints alone: the real server adds one of its own to every new Node.
-    async fn create(&self, name: &str, taints: &[&str]) -> Value {
-        let node = node(name, taints);
-        let (code, created) = self
-            .ask(Method::POST, "/api/v1/nodes", JSON, &node.to_string())
-            .await;
-        assert_eq!(code, 201, "{created}");
-        let taints =
-            json!([{"op": "add", "path": "/spec/taints", "value": node["spec"]["taints"]}]);
-        let (code, node) = self.patch(name, &taints.to_string()).await;
-        assert_eq!(code, 200, "{node}");
-        node
-    }
-
-    /// The events of one second.
-    async fn watch(&self, name: &str, parameters: &str) -> Vec<Value> {
-        let uri = format!(
-            "/api/v1/nodes?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D{name}&{parameters}"
-        );
-        let (code, text) = self.text(Method::GET, &uri, JSON, "").await;
-        assert_eq!(code, 200, "{text}");
-        let events = text.lines().map(serde_json::from_str);
-        events.collect::<Result<_, _>>().unwrap()
-    }
 }

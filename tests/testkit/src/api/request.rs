@@ -1,0 +1,52 @@
+//! What is kept of a request.
+
+use std::time::Instant;
+
+use http::request::Parts;
+use http::{Method, Version, header};
+
+use super::route::Verb;
+
+/// One request that the stand-in has got.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What it asks for.
+    pub verb: Verb,
+    /// As it was sent.
+    pub method: Method,
+    /// Path and query.
+    pub uri: String,
+    /// The header.
+    pub content_type: Option<String>,
+    /// The header.
+    pub user_agent: Option<String>,
+    /// As text.
+    pub body: String,
+    /// Counts from 0.
+    pub connection: usize,
+    /// HTTP's.
+    pub version: Version,
+    /// When it had arrived as a whole.
+    pub at: Instant,
+    /// `None` until it is answered.
+    pub status: Option<u16>,
+}
+
+impl Request {
+    pub(super) fn new(parts: &Parts, body: &[u8], verb: Verb, connection: usize) -> Self {
+        let header = |name| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
+        let uri = parts.uri.path_and_query();
+        Self {
+            verb,
+            method: parts.method.clone(),
+            uri: uri.map_or_else(String::new, ToString::to_string),
+            content_type: header(header::CONTENT_TYPE),
+            user_agent: header(header::USER_AGENT),
+            body: String::from_utf8_lossy(body).into_owned(),
+            connection,
+            version: parts.version,
+            at: Instant::now(),
+            status: None,
+        }
+    }
+}
