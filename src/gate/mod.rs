@@ -1,5 +1,10 @@
 //! Gates: one file a kind. Each has one `check`, which says what it found.
 
+mod connect;
+pub mod tcp_socket;
+#[cfg(test)]
+mod testing;
+mod text;
 pub mod threshold;
 
 /// What one evaluation of a gate found, with what a person should know of it.
