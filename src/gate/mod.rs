@@ -1,11 +1,16 @@
 //! Gates: one file a kind. Each has one `check`, which says what it found.
 
 mod connect;
+mod drive;
+pub mod http_get;
 pub mod tcp_socket;
 #[cfg(test)]
 mod testing;
 mod text;
 pub mod threshold;
+
+/// What network probes call themselves.
+const USER_AGENT_VALUE: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));
 
 /// What one evaluation of a gate found, with what a person should know of it.
 ///
