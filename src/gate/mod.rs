@@ -2,6 +2,7 @@
 
 mod connect;
 mod drive;
+pub mod exec;
 pub mod grpc;
 pub mod http_get;
 pub mod tcp_socket;
