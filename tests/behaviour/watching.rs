@@ -15,7 +15,7 @@ async fn an_older_node_that_arrives_after_the_answer_to_a_patch_is_dropped() {
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.server.pause_watches(true);
     scene.server.update_node("node", |node| {
-        node["metadata"]["labels"] = json!({"a": "b"})
+        node["metadata"]["labels"] = json!({"a": "b"});
     });
     scene.gates.write_conflist();
     scene.gates.health.set(200);
