@@ -73,13 +73,13 @@ impl ObservedGates {
             if !changed && known.message == outcome.message() {
                 continue;
             }
-            let (rule, state, message) = (&self.rule, outcome.state(), outcome.message());
+            let (rule, state, reason) = (&self.rule, outcome.state(), outcome.message());
             let due = self.told[index].is_none_or(|told| now.duration_since(told) >= REASON_PERIOD);
             if (changed || due) && !matches!(outcome, Outcome::Unknown(_)) {
-                info!(rule, gate = name, state, message, "evaluated the gate");
+                info!(rule, gate = name, state, reason, "evaluated the gate");
                 self.told[index] = Some(now);
             } else {
-                debug!(rule, gate = name, state, message, "evaluated the gate");
+                debug!(rule, gate = name, state, reason, "evaluated the gate");
             }
             *known = gate_status(
                 name,

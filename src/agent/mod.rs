@@ -234,8 +234,11 @@ impl<'a> Agent<'a> {
 
     fn offer(&mut self, node: NodeView) {
         self.seen = true;
-        if !self.latest.offer(node) {
-            debug!("dropped a node older than the one known");
+        let resource_version = node.resource_version;
+        if self.latest.offer(node) {
+            debug!(resource_version, "saw the node");
+        } else {
+            debug!(resource_version, "dropped a node older than the one known");
         }
     }
 

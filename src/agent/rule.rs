@@ -141,7 +141,7 @@ impl RuleAtWork {
         match decision {
             Decision::Held => info!(rule, "holding: Karpenter has not registered the node yet"),
             Decision::Ready if self.rule().dry_run => {
-                info!(rule, "would remove the taint (dry run)")
+                info!(rule, "would remove the taint (dry run)");
             }
             decision => debug!(rule, decision = decision.as_str(), "decided"),
         }
@@ -152,7 +152,7 @@ impl RuleAtWork {
         match occurrence {
             Occurrence::Tainted => info!(rule, taint, "saw the taint"),
             Occurrence::RemovedByOther { ready: true } => {
-                info!(rule, taint, "found the taint gone already")
+                info!(rule, taint, "found the taint gone already");
             }
             Occurrence::RemovedByOther { ready: false } => {
                 warn!(

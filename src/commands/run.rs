@@ -48,18 +48,13 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
 
     let (status, status_receiver) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
+    let sources = Sources {
+        status: status_receiver.clone(),
+        pings,
+    };
     let server = async {
         match listen {
-            Some(address) => {
-                server::serve(
-                    address,
-                    Sources {
-                        status: status_receiver.clone(),
-                        pings,
-                    },
-                )
-                .await
-            }
+            Some(address) => server::serve(address, sources).await,
             None => std::future::pending().await,
         }
     };
@@ -111,7 +106,7 @@ fn tell_what_is_left(status: Option<&Status>) {
                 decision,
                 gate = gate.name,
                 state = gate.state,
-                message = gate.message,
+                reason = gate.message,
                 "not in time"
             );
         }

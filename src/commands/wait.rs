@@ -27,7 +27,7 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
             error!(
                 gate = gate.name,
                 state = gate.state,
-                message = gate.message,
+                reason = gate.message,
                 "not in time"
             );
         }

@@ -26,7 +26,10 @@ pub struct Gates {
 impl Gates {
     /// Both closed.
     pub async fn closed() -> Self {
-        let gates = Self { dir: TempDir::new().unwrap(), health: HealthEndpoint::start(503).await.unwrap() };
+        let gates = Self {
+            dir: TempDir::new().unwrap(),
+            health: HealthEndpoint::start(503).await.unwrap(),
+        };
         gates.configure(&gates.rule(""));
         gates
     }
@@ -68,7 +71,11 @@ impl Gates {
         std::fs::create_dir_all(&directory).unwrap();
         let text = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
         std::fs::write(directory.join("10-demo.conflist.tmp"), text).unwrap();
-        std::fs::rename(directory.join("10-demo.conflist.tmp"), directory.join("10-demo.conflist")).unwrap();
+        std::fs::rename(
+            directory.join("10-demo.conflist.tmp"),
+            directory.join("10-demo.conflist"),
+        )
+        .unwrap();
     }
 
     /// An agent on this Node.
@@ -76,9 +83,23 @@ impl Gates {
         let config = self.config();
         let paths = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
         let [config, kubeconfig] = paths;
-        let arguments = ["run", "--config", config, "--kubeconfig", kubeconfig, "--node-name", node];
+        let arguments = [
+            "--log-level",
+            "debug",
+            "run",
+            "--config",
+            config,
+            "--kubeconfig",
+            kubeconfig,
+            "--node-name",
+            node,
+        ];
         // Tests may ask for a port of their own; the default one would be the same for all of them.
-        let listen = if more.contains(&"--listen") { &[][..] } else { &["--listen", "off"] };
+        let listen = if more.contains(&"--listen") {
+            &[][..]
+        } else {
+            &["--listen", "off"]
+        };
         Agent::start(PROGRAM, &[&arguments, listen, more].concat(), &[]).unwrap()
     }
 }
@@ -96,8 +117,16 @@ impl OnCluster {
     pub async fn with(name: &'static str, taints: &[&str], gates: Gates) -> Option<Self> {
         let cluster = cluster::shared().await?;
         cluster.create_node(name, taints).await.unwrap();
-        let kubeconfig = cluster.agent_kubeconfig(gates.dir.path(), name).await.unwrap();
-        Some(Self { cluster, name, gates, kubeconfig })
+        let kubeconfig = cluster
+            .agent_kubeconfig(gates.dir.path(), name)
+            .await
+            .unwrap();
+        Some(Self {
+            cluster,
+            name,
+            gates,
+            kubeconfig,
+        })
     }
 
     pub fn agent(&self, more: &[&str]) -> Agent {
@@ -106,7 +135,10 @@ impl OnCluster {
 
     /// The Node once its taints are these, besides the one that the server adds.
     pub async fn wait_for_taints(&self, wanted: &[&str]) -> Value {
-        self.cluster.wait_for_node(self.name, |node| own_taints(node) == wanted).await.unwrap()
+        self.cluster
+            .wait_for_node(self.name, |node| own_taints(node) == wanted)
+            .await
+            .unwrap()
     }
 
     pub async fn taints(&self) -> Vec<String> {
@@ -143,7 +175,11 @@ impl OnStandIn {
         let server = ApiServer::start(options).await.unwrap();
         server.create_node(node("node", taints));
         let kubeconfig = server.kubeconfig(gates.dir.path()).unwrap();
-        Self { server, gates, kubeconfig }
+        Self {
+            server,
+            gates,
+            kubeconfig,
+        }
     }
 
     pub fn agent(&self, more: &[&str]) -> Agent {
@@ -151,12 +187,17 @@ impl OnStandIn {
     }
 
     pub async fn wait_for_taints(&self, wanted: &[&str]) {
-        self.server.wait_for_node("node", |node| taints(node) == wanted).await.unwrap();
+        self.server
+            .wait_for_node("node", |node| taints(node) == wanted)
+            .await
+            .unwrap();
     }
 
     /// Replaces the taints as another client would.
     pub fn set_taints(&self, wanted: &[&str]) {
-        self.server.update_node("node", |stored| stored["spec"]["taints"] = node("node", wanted)["spec"]["taints"].clone());
+        self.server.update_node("node", |stored| {
+            stored["spec"]["taints"] = node("node", wanted)["spec"]["taints"].clone()
+        });
     }
 
     pub fn count(&self, verb: Verb) -> usize {
@@ -164,16 +205,25 @@ impl OnStandIn {
     }
 
     pub fn all(&self, verb: Verb) -> Vec<Request> {
-        self.server.requests().into_iter().filter(|request| request.verb == verb).collect()
+        self.server
+            .requests()
+            .into_iter()
+            .filter(|request| request.verb == verb)
+            .collect()
     }
 
     /// The verbs of all requests, in their order.
     pub fn verbs(&self) -> Vec<Verb> {
-        self.server.requests().iter().map(|request| request.verb).collect()
+        self.server
+            .requests()
+            .iter()
+            .map(|request| request.verb)
+            .collect()
     }
 
     pub async fn wait_for(&self, verb: Verb, count: usize) {
-        let enough = |all: &[Request]| all.iter().filter(|request| request.verb == verb).count() >= count;
+        let enough =
+            |all: &[Request]| all.iter().filter(|request| request.verb == verb).count() >= count;
         self.server.wait_for_requests(enough).await.unwrap();
     }
 }

@@ -25,7 +25,11 @@ pub struct Agent {
 
 impl Agent {
     /// Starts `program` with these arguments and no environment but these variables.
-    pub fn start<A: AsRef<OsStr>>(program: &str, arguments: &[A], environment: &[(&str, &str)]) -> Result<Self> {
+    pub fn start<A: AsRef<OsStr>>(
+        program: &str,
+        arguments: &[A],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
         let mut child = Command::new(program)
             .args(arguments)
             .args(["--log-format", "json"])
@@ -40,7 +44,11 @@ impl Agent {
         let (sender, logs) = watch::channel(Vec::new());
         let mut task = JoinSet::new();
         task.spawn(collect(stderr, sender));
-        Ok(Self { child, logs, _task: task })
+        Ok(Self {
+            child,
+            logs,
+            _task: task,
+        })
     }
 
     /// Every line so far. A line that is not JSON is a string.
@@ -52,7 +60,11 @@ impl Agent {
     /// How many lines have this message so far.
     #[must_use]
     pub fn count(&self, message: &str) -> usize {
-        self.logs.borrow().iter().filter(|line| line["message"] == message).count()
+        self.logs
+            .borrow()
+            .iter()
+            .filter(|line| line["message"] == message)
+            .count()
     }
 
     /// The first line for which `wanted` says so, as soon as there is one; fails after [`DEADLINE`].
@@ -60,14 +72,20 @@ impl Agent {
         let mut logs = self.logs.clone();
         let found = logs.wait_for(|lines| lines.iter().any(&wanted));
         match timeout(DEADLINE, found).await {
-            Ok(Ok(lines)) => Ok(lines.iter().find(|line| wanted(line)).cloned().unwrap_or_default()),
+            Ok(Ok(lines)) => Ok(lines
+                .iter()
+                .find(|line| wanted(line))
+                .cloned()
+                .unwrap_or_default()),
             _ => bail!("no such line in {:#?}", self.logs()),
         }
     }
 
     /// The first line with this message.
     pub async fn wait_for_message(&self, message: &str) -> Result<Value> {
-        self.wait_for_log(|line| line["message"] == message).await.with_context(|| message.to_owned())
+        self.wait_for_log(|line| line["message"] == message)
+            .await
+            .with_context(|| message.to_owned())
     }
 
     /// The body of a GET to the agent's server, with its status code.
@@ -89,7 +107,10 @@ impl Agent {
 
     /// Sends a signal, by name.
     pub async fn signal(&self, name: &str) -> Result<()> {
-        let status = Command::new("kill").args(["-s", name, &self.id().to_string()]).status().await?;
+        let status = Command::new("kill")
+            .args(["-s", name, &self.id().to_string()])
+            .status()
+            .await?;
         if !status.success() {
             bail!("kill: {status}");
         }
@@ -111,7 +132,10 @@ impl Agent {
 
     /// Waits for its end and gives its exit code; fails after [`DEADLINE`].
     pub async fn exit_code(&mut self) -> Result<i32> {
-        self.ended(DEADLINE).await?.code().context("ended by a signal")
+        self.ended(DEADLINE)
+            .await?
+            .code()
+            .context("ended by a signal")
     }
 }
 
@@ -127,13 +151,17 @@ async fn collect(stderr: ChildStderr, sender: watch::Sender<Vec<Value>>) {
 pub async fn get(address: &str, path: &str) -> Result<(u16, String)> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
+            .await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         anyhow::Ok(answer)
     };
     let answer = timeout(DEADLINE, exchange).await??;
-    let (head, body) = answer.split_once("\r\n\r\n").context("an empty line after the head")?;
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .context("an empty line after the head")?;
     let code = head.split(' ').nth(1).context("a status code")?.parse()?;
     Ok((code, body.to_owned()))
 }

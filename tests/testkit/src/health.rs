@@ -35,12 +35,20 @@ impl HealthEndpoint {
     pub async fn start(status: u16) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let state = watch::Sender::new(State { status: StatusCode::from_u16(status)?, requests: 0 });
+        let state = watch::Sender::new(State {
+            status: StatusCode::from_u16(status)?,
+            requests: 0,
+        });
         let mut task = JoinSet::new();
         task.spawn(serve(listener, state.clone()));
-        Ok(Self { address, state, _task: task })
+        Ok(Self {
+            address,
+            state,
+            _task: task,
+        })
     }
 
+    /// The free port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
@@ -81,7 +89,9 @@ async fn serve(listener: TcpListener, state: watch::Sender<State>) {
                 async move { Ok::<_, Infallible>(response) }
             });
             // A probe that hangs up early is no fault of the endpoint.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            let _ = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
         });
         while connections.try_join_next().is_some() {}
     }

@@ -1,0 +1,208 @@
+//! Commands beside `run`, and bad input to all of them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use testkit::agent::Agent;
+
+use crate::scene::{Gates, PROGRAM, TAINT};
+
+fn untaint(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(PROGRAM)
+        .args(arguments)
+        .env_clear()
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn run<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "--config", "examples/cilium.yaml"], arguments].concat()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn wait_ends_once_every_gate_is_open_and_has_been_for_stable_for() {
+    let gates = Gates::closed().await;
+    gates.configure(&gates.rule("  stableFor: 200ms\n"));
+    let config = gates.config();
+    let mut agent = Agent::start(
+        PROGRAM,
+        &["wait", "--config", config.to_str().unwrap()],
+        &[],
+    )
+    .unwrap();
+    agent
+        .wait_for_log(|line| line["gate"] == "conflist")
+        .await
+        .unwrap();
+    gates.write_conflist();
+    agent
+        .wait_for_log(|line| line["gate"] == "conflist" && line["state"] == "open")
+        .await
+        .unwrap();
+    assert!(!agent.has_ended().unwrap());
+    gates.health.set(200);
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn wait_gives_up_when_its_time_is_over_and_says_why() {
+    let gates = Gates::closed().await;
+    let config = gates.config();
+    let output = untaint(
+        &[
+            "wait",
+            "--timeout",
+            "300ms",
+            "--config",
+            config.to_str().unwrap(),
+        ],
+        &[],
+    );
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        text(&output.stderr).contains("does not exist"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn check_prints_a_table_that_says_why_each_gate_is_closed_and_exits_with_3() {
+    let output = untaint(&["check", "--config", "examples/cilium.yaml"], &[]);
+    assert_eq!(output.status.code(), Some(3));
+    let table: Vec<_> = text(&output.stdout).lines().collect();
+    assert!(table[0].starts_with("RULE"), "{table:#?}");
+    assert!(
+        table[1].contains("closed") && table[1].contains("/etc/cni/net.d"),
+        "{table:#?}"
+    );
+    assert!(
+        table[2].contains("closed") && table[2].contains("127.0.0.1:9879"),
+        "{table:#?}"
+    );
+}
+
+#[tokio::test]
+async fn check_exits_with_0_when_every_gate_is_open() {
+    let gates = Gates::open().await;
+    let config = gates.config();
+    let mut check = Agent::start(
+        PROGRAM,
+        &["check", "--config", config.to_str().unwrap()],
+        &[],
+    )
+    .unwrap();
+    assert_eq!(check.exit_code().await.unwrap(), 0);
+}
+
+#[test]
+fn config_validate_prints_every_error_with_its_place_and_exits_with_2() {
+    let file = "tests/fixtures/config/invalid/many-at-once.yaml";
+    let output = untaint(&["config", "validate", "examples/cilium.yaml", file], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let lines: Vec<_> = text(&output.stderr).lines().collect();
+    assert!(lines.len() > 10);
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.starts_with(&format!("{file}:"))),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn config_show_prints_a_configuration_that_validates() {
+    let output = untaint(&["config", "show", "examples/cilium.yaml"], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(untaint::config::parse(text(&output.stdout)).is_ok());
+}
+
+#[test]
+fn install_copies_the_program_whole_and_replaces_an_older_one() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let target = directory.path().join("untaint");
+    std::fs::write(&target, "older").unwrap();
+    let output = untaint(&["install", directory.path().to_str().unwrap()], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        std::fs::read(&target).unwrap(),
+        std::fs::read(PROGRAM).unwrap()
+    );
+    let version = Command::new(&target).arg("--version").output().unwrap();
+    assert_eq!(
+        text(&version.stdout),
+        concat!("untaint ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    assert_eq!(
+        std::fs::read_dir(directory.path()).unwrap().count(),
+        1,
+        "nothing else is left"
+    );
+
+    let output = untaint(&["install", "/does/not/exist"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/does/not/exist"));
+}
+
+#[test]
+fn bad_usage_is_told_with_its_remedy_and_exits_with_2() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (empty, binary) = (file("empty", b""), file("binary", b"\xff\xfe\x00kind"));
+    let pod = file("pod", b"apiVersion: v1\nkind: Pod\n");
+    let huge = file("huge", &vec![b'#'; 3 << 20]);
+    let node = ("NODE_NAME", "node");
+    let cases: [(Vec<&str>, &[(&str, &str)], &str); 16] = [
+        (run(&[]), &[], "NODE_NAME"),
+        (run(&[]), &[("NODE_NAME", "")], "NODE_NAME"),
+        (run(&[]), &[("NODE_NAME", "Not_A_Node")], "lower-case"),
+        (run(&[]), &[("NODE_NAME", "../nodes/other")], "lower-case"),
+        (run(&[]), &[node], "--kubeconfig"),
+        (
+            run(&["--kubeconfig", "/does/not/exist"]),
+            &[node],
+            "/does/not/exist",
+        ),
+        (run(&["--kubeconfig", &empty]), &[node], "empty"),
+        (run(&["--kubeconfig", &binary]), &[node], "binary"),
+        (run(&["--kubeconfig", &pod]), &[node], "pod"),
+        (run(&["--listen", "everywhere"]), &[node], "127.0.0.1:9468"),
+        (run(&["--timeout", "5m"]), &[node], "--once"),
+        (run(&["--taint", TAINT]), &[node], "cannot be used with"),
+        (
+            vec!["run", "--taint", "karpenter.sh/unregistered"],
+            &[node],
+            "Karpenter",
+        ),
+        (vec!["run"], &[node], "--config"),
+        (vec!["check", "--file", "relative"], &[], "absolute"),
+        (vec!["check", "--config", &huge], &[], "huge"),
+    ];
+    for (arguments, environment, expected) in cases {
+        let output = untaint(&arguments, environment);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+}
+
+#[test]
+fn the_program_is_static() {
+    let output = Command::new("ldd").arg(PROGRAM).output().unwrap();
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(
+        said.contains("statically linked") || said.contains("not a dynamic executable"),
+        "{said}"
+    );
+    assert!(Path::new(PROGRAM).exists());
+}

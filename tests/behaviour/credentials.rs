@@ -1,0 +1,65 @@
+//! Tokens and certificates that are rotated under the agent.
+
+use testkit::api::{TOKEN, Verb};
+
+use crate::scene::{FOREIGN, Gates, OnStandIn, TAINT};
+
+#[tokio::test]
+async fn a_rotated_token_is_read_again_at_once() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
+    scene.server.accept_tokens(&[TOKEN]);
+    let agent = scene.agent(&[]);
+    agent.wait_for_message("saw the node").await.unwrap();
+    std::fs::write(scene.gates.dir.path().join("token"), "rotated").unwrap();
+    scene.server.accept_tokens(&["rotated"]);
+    scene.set_taints(&[FOREIGN, TAINT]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    let codes: Vec<_> = scene
+        .all(Verb::Patch)
+        .iter()
+        .map(|request| request.status)
+        .collect();
+    assert_eq!(codes, [Some(401), Some(200)]);
+    assert_eq!(
+        scene.count(Verb::Get),
+        0,
+        "a 401 says that nothing happened"
+    );
+}
+
+#[tokio::test]
+async fn a_rotated_certificate_authority_is_read_again_at_once() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
+    let agent = scene.agent(&[]);
+    agent.wait_for_message("saw the node").await.unwrap();
+    scene.server.rotate_certificates().unwrap();
+    std::fs::write(
+        scene.gates.dir.path().join("ca.crt"),
+        scene.server.authority(),
+    )
+    .unwrap();
+    scene.server.reset_connections();
+    scene.set_taints(&[FOREIGN, TAINT]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_told_and_no_reason_to_end() {
+    let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
+    scene.server.rotate_certificates().unwrap();
+    let agent = scene.agent(&[]);
+    let failed = agent
+        .wait_for_message("failed to watch the node; trying again")
+        .await
+        .unwrap();
+    assert!(
+        failed["error"].as_str().unwrap().contains("certificate"),
+        "{failed}"
+    );
+    std::fs::write(
+        scene.gates.dir.path().join("ca.crt"),
+        scene.server.authority(),
+    )
+    .unwrap();
+    scene.wait_for_taints(&[]).await;
+}

@@ -1,0 +1,129 @@
+//! A server that does not allow the removal.
+
+use std::io::Write as _;
+
+use testkit::api::{Answer, Verb};
+
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
+
+const REFUSED: &str = "the server refused the removal";
+
+#[tokio::test]
+async fn a_removal_that_a_policy_denies_is_told_once_with_its_message_and_succeeds_once_it_is_allowed()
+ {
+    let Some(scene) =
+        OnCluster::with("denied", &["denied:NoSchedule", TAINT], Gates::open().await).await
+    else {
+        return;
+    };
+    scene.gates.configure("- {name: denied, taint: {key: denied}, gates: []}\n- {name: allowed, taint: {key: example.com/not-ready}, gates: []}\n");
+    let policy = "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: keeps-a-taint}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}]
+  matchConditions: [{name: node, expression: object.metadata.name == 'denied'}]
+  validations:
+  - expression: has(object.spec.taints) && object.spec.taints.exists(t, t.key == 'denied')
+    message: the taint denied must stay
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: keeps-a-taint}
+spec: {policyName: keeps-a-taint, validationActions: [Deny]}
+";
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(policy.as_bytes()).unwrap();
+    let file = file.path().to_str().unwrap();
+    scene.cluster.kubectl(&["apply", "-f", file]).await.unwrap();
+    // A policy takes effect some time after it is there.
+    let in_force = async {
+        while scene.cluster.set_taints(scene.name, &[TAINT]).await.is_ok() {
+            scene
+                .cluster
+                .set_taints(scene.name, &["denied:NoSchedule", TAINT])
+                .await
+                .unwrap();
+        }
+    };
+    tokio::time::timeout(testkit::DEADLINE, in_force)
+        .await
+        .unwrap();
+
+    let agent = scene.agent(&["--listen", "127.0.0.1:0"]);
+    let refused = agent.wait_for_message(REFUSED).await.unwrap();
+    assert!(
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("the taint denied must stay"),
+        "{refused}"
+    );
+    assert_eq!(refused["level"], "WARN");
+    scene.wait_for_taints(&["denied:NoSchedule"]).await;
+    let status = agent.status().await.unwrap();
+    assert!(
+        status["rules"][0]["denied"]
+            .as_str()
+            .unwrap()
+            .contains("the taint denied must stay"),
+        "{status:#}"
+    );
+    scene
+        .cluster
+        .kubectl(&["delete", "-f", file])
+        .await
+        .unwrap();
+    scene.wait_for_taints(&[]).await;
+    assert_eq!(agent.count(REFUSED), 1);
+}
+
+#[tokio::test]
+async fn a_missing_permission_is_told_once_and_the_removal_succeeds_once_it_is_granted() {
+    let scene = OnStandIn::with(&[TAINT, FOREIGN], Gates::open().await).await;
+    let message = "nodes \"node\" is forbidden: User \"u\" cannot patch resource \"nodes\"";
+    scene.server.respond_next(
+        Verb::Patch,
+        2,
+        Answer::denied(403, "Forbidden", "node", message),
+    );
+    let agent = scene.agent(&[]);
+    let refused = agent.wait_for_message(REFUSED).await.unwrap();
+    assert!(
+        refused["error"].as_str().unwrap().contains("cannot patch"),
+        "{refused}"
+    );
+    scene.wait_for_taints(&[FOREIGN]).await;
+    assert_eq!(agent.count(REFUSED), 1);
+    let read_between = [
+        Verb::Watch,
+        Verb::Patch,
+        Verb::Get,
+        Verb::Patch,
+        Verb::Get,
+        Verb::Patch,
+    ];
+    assert_eq!(scene.verbs(), read_between);
+}
+
+#[tokio::test]
+async fn when_a_patch_of_several_taints_is_denied_each_is_tried_alone() {
+    let scene = OnStandIn::with(&["one:NoSchedule", "two:NoSchedule"], Gates::open().await).await;
+    scene.gates.configure("- {name: one, taint: {key: one}, gates: []}\n- {name: two, taint: {key: two}, gates: []}\n");
+    scene.server.respond_next(
+        Verb::Patch,
+        1,
+        Answer::denied(422, "Invalid", "node", "not both"),
+    );
+    let _agent = scene.agent(&[]);
+    scene.wait_for_taints(&[]).await;
+    let removals = |body: &str| body.matches(r#""op":"remove""#).count();
+    let patches: Vec<_> = scene
+        .all(Verb::Patch)
+        .iter()
+        .map(|request| removals(&request.body))
+        .collect();
+    assert_eq!(patches, [2, 1, 1]);
+}

@@ -1,0 +1,86 @@
+//! `untaint run --once`.
+
+use testkit::api::{Answer, Verb};
+
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
+
+#[tokio::test]
+async fn it_is_done_when_a_read_past_every_cache_shows_the_taints_gone() {
+    let Some(scene) = OnCluster::with("once", &[TAINT, FOREIGN], Gates::open().await).await else {
+        return;
+    };
+    let mut agent = scene.agent(&["--once", "--settle", "100ms"]);
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
+    assert_eq!(scene.taints().await, [FOREIGN]);
+    let requests = scene.requests().await;
+    let verbs: Vec<_> = requests
+        .iter()
+        .map(|request| request.verb.as_str())
+        .collect();
+    assert_eq!(verbs, ["watch", "patch", "get"]);
+    assert!(
+        !requests[2].uri.contains("resourceVersion"),
+        "{}",
+        requests[2].uri
+    );
+}
+
+#[tokio::test]
+async fn a_taint_that_comes_back_while_it_settles_is_removed_first() {
+    let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
+    let mut agent = scene.agent(&["--once", "--settle", "2s"]);
+    scene.wait_for_taints(&[]).await;
+    scene.set_taints(&[TAINT]);
+    scene.wait_for_taints(&[]).await;
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
+    let requests = scene.server.requests();
+    assert_eq!(
+        scene.verbs(),
+        [Verb::Watch, Verb::Patch, Verb::Patch, Verb::Get]
+    );
+    assert!(requests[3].at - requests[2].at >= std::time::Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_last_look_that_fails_is_repeated() {
+    let scene = OnStandIn::with(&[], Gates::open().await).await;
+    scene.server.respond_next(
+        Verb::Get,
+        1,
+        Answer::failure(500, "InternalError", "etcd is away"),
+    );
+    let mut agent = scene.agent(&["--once", "--settle", "0s"]);
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
+    assert_eq!(scene.count(Verb::Get), 2);
+}
+
+#[tokio::test]
+async fn a_last_look_that_still_shows_the_taint_is_not_the_last() {
+    let scene = OnStandIn::with(&[], Gates::open().await).await;
+    let agent = scene.agent(&["--once", "--settle", "1s"]);
+    agent.wait_for_message("saw the node").await.unwrap();
+    scene.server.pause_watches(true);
+    scene.set_taints(&[TAINT]);
+    scene.wait_for_taints(&[]).await;
+    let mut agent = agent;
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
+    assert_eq!(
+        scene.verbs(),
+        [Verb::Watch, Verb::Get, Verb::Patch, Verb::Get]
+    );
+}
+
+#[tokio::test]
+async fn when_time_is_up_it_says_what_is_missing_and_exits_with_3() {
+    let Some(scene) = OnCluster::with("late", &[TAINT], Gates::closed().await).await else {
+        return;
+    };
+    let mut agent = scene.agent(&["--once", "--timeout", "1s"]);
+    assert_eq!(agent.exit_code().await.unwrap(), 3);
+    let late = agent
+        .wait_for_log(|line| line["message"] == "not in time" && line["gate"] == "agent")
+        .await
+        .unwrap();
+    assert!(late["reason"].as_str().unwrap().contains("503"), "{late}");
+    assert_eq!(scene.taints().await, [TAINT]);
+}

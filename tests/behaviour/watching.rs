@@ -1,0 +1,196 @@
+//! The watch of the own Node.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::api::{Options, Verb};
+use testkit::cluster;
+
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
+
+#[tokio::test]
+async fn an_older_node_that_arrives_after_the_answer_to_a_patch_is_dropped() {
+    let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
+    let agent = scene.agent(&[]);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    scene.server.pause_watches(true);
+    scene.server.update_node("node", |node| {
+        node["metadata"]["labels"] = json!({"a": "b"})
+    });
+    scene.gates.write_conflist();
+    scene.gates.health.set(200);
+    agent.wait_for_message("removed the taint").await.unwrap();
+    scene.server.pause_watches(false);
+    agent
+        .wait_for_message("dropped a node older than the one known")
+        .await
+        .unwrap();
+    // Whatever it would do about the old Node, it would have done by the time it acts on a newer one.
+    scene.set_taints(&[FOREIGN, TAINT]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    agent
+        .wait_for_log(|line| line["message"] == "removed the taint")
+        .await
+        .unwrap();
+    assert_eq!(scene.verbs(), [Verb::Watch, Verb::Patch, Verb::Patch]);
+    assert_eq!(agent.count("saw the taint"), 2);
+}
+
+#[tokio::test]
+async fn a_watch_that_ends_is_resumed_where_it_ended_and_never_in_a_hurry() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
+    let _agent = scene.agent(&[]);
+    for count in 1..=4 {
+        scene.wait_for(Verb::Watch, count).await;
+        scene.server.end_watches();
+    }
+    scene.wait_for(Verb::Watch, 5).await;
+    let watches = scene.all(Verb::Watch);
+    assert!(
+        watches[1].uri.contains("resourceVersion=1")
+            && !watches[1].uri.contains("sendInitialEvents")
+    );
+    let gaps: Vec<_> = watches
+        .windows(2)
+        .map(|pair| pair[1].at - pair[0].at)
+        .collect();
+    assert!(
+        gaps.iter().all(|gap| *gap >= Duration::from_millis(250)),
+        "clean ends are waited after: {gaps:?}"
+    );
+    assert!(gaps[3] > gaps[0], "ever longer: {gaps:?}");
+
+    scene.set_taints(&[FOREIGN, TAINT]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+}
+
+#[tokio::test]
+async fn a_watch_that_breaks_is_resumed_and_misses_nothing() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
+    let agent = scene.agent(&[]);
+    scene.wait_for(Verb::Watch, 1).await;
+    scene.server.reset_connections();
+    scene.set_taints(&[FOREIGN, TAINT]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    agent
+        .wait_for_message("failed to watch the node; trying again")
+        .await
+        .unwrap();
+    agent
+        .wait_for_message("watching the node again")
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_version_too_old_to_resume_from_is_forgotten() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
+    let _agent = scene.agent(&[]);
+    scene.wait_for(Verb::Watch, 1).await;
+    scene.set_taints(&[FOREIGN, TAINT]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    scene.server.update_node("node", |_| ());
+    scene.server.pause_watches(true);
+    scene.set_taints(&[FOREIGN, TAINT]);
+    scene.server.forget_history();
+    scene.server.end_watches();
+    scene.server.pause_watches(false);
+    scene.wait_for_taints(&[FOREIGN]).await;
+}
+
+#[tokio::test]
+async fn where_streaming_lists_are_refused_it_lists_and_watches_and_remembers() {
+    let options = Options {
+        streaming_lists: false,
+        ..Options::default()
+    };
+    let scene = OnStandIn::with_options(options, &[TAINT], Gates::open().await).await;
+    let _agent = scene.agent(&[]);
+    scene.wait_for_taints(&[]).await;
+    assert_eq!(
+        scene.verbs(),
+        [Verb::Watch, Verb::List, Verb::Watch, Verb::Patch]
+    );
+    scene.server.forget_history();
+    scene.server.end_watches();
+    scene.wait_for(Verb::List, 2).await;
+    let refused = scene
+        .all(Verb::Watch)
+        .iter()
+        .filter(|request| request.uri.contains("sendInitialEvents"))
+        .count();
+    assert_eq!(refused, 1, "it does not ask again");
+}
+
+#[tokio::test]
+async fn a_real_server_without_streaming_lists_costs_four_requests() {
+    let Some(cluster) = cluster::fresh(&["--feature-gates=WatchList=false"]).await else {
+        return;
+    };
+    let gates = Gates::open().await;
+    cluster.create_node("node", &[TAINT]).await.unwrap();
+    let kubeconfig = cluster
+        .agent_kubeconfig(gates.dir.path(), "node")
+        .await
+        .unwrap();
+    let agent = gates.agent("node", &kubeconfig, &[]);
+    agent.wait_for_message("removed the taint").await.unwrap();
+    let requests = cluster
+        .requests(|entry| entry.node.as_deref() == Some("node"))
+        .await
+        .unwrap();
+    let verbs: Vec<_> = requests
+        .iter()
+        .map(|request| request.verb.as_str())
+        .collect();
+    assert_eq!(verbs, ["watch", "list", "watch", "patch"], "{requests:#?}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_not_there_is_waited_for() {
+    let Some(scene) = OnCluster::with("exists", &[], Gates::open().await).await else {
+        return;
+    };
+    let agent = scene
+        .gates
+        .agent("does-not-exist-yet", &scene.kubeconfig, &[]);
+    agent
+        .wait_for_message("there is no such node; waiting for it")
+        .await
+        .unwrap();
+    scene
+        .cluster
+        .create_node("does-not-exist-yet", &[TAINT])
+        .await
+        .unwrap();
+    agent.wait_for_message("removed the taint").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_is_deleted_and_made_anew_starts_afresh_and_the_old_one_is_not_acted_on() {
+    let Some(scene) = OnCluster::with("recreated", &[TAINT], Gates::closed().await).await else {
+        return;
+    };
+    let agent = scene.agent(&[]);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    scene.cluster.delete_node(scene.name).await.unwrap();
+    agent
+        .wait_for_message("there is no such node; waiting for it")
+        .await
+        .unwrap();
+    scene.gates.write_conflist();
+    scene.gates.health.set(200);
+    scene
+        .cluster
+        .create_node(scene.name, &[FOREIGN, TAINT])
+        .await
+        .unwrap();
+    scene.wait_for_taints(&[FOREIGN]).await;
+    assert!(
+        scene
+            .requests()
+            .await
+            .iter()
+            .all(|request| request.code == Some(200))
+    );
+}
