@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn two_nodes_that_fail_together_do_not_wait_equally_long() {
-        let wait = || Backoff::new(Duration::from_secs(3600)).next(Duration::from_secs(3600));
+        let wait = || Backoff::new(Duration::from_hours(1)).next(Duration::from_hours(1));
         assert_ne!(wait(), wait());
     }
 }

@@ -126,9 +126,9 @@ pub struct RunArgs {
     /// Gates of that taint.
     #[command(flatten)]
     pub gates: GateArgs,
-    /// The own Node's name; in a pod, from spec.nodeName by the downward API.
-    #[arg(long, env = "NODE_NAME", value_name = "NAME", value_parser = config::parse_node_name)]
-    pub node_name: String,
+    /// The own Node's name; in a pod, from spec.nodeName by the downward API. Never guessed from the host's name.
+    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    pub node_name: Option<String>,
     /// A kubeconfig; without it, the pod's ServiceAccount is used.
     #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

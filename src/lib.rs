@@ -18,3 +18,6 @@ pub mod rule;
 pub mod server;
 pub mod status;
 pub mod taint;
+
+/// `User-Agent` of every request, to the API server and to probed endpoints.
+pub(crate) const USER_AGENT: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));

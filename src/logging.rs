@@ -71,7 +71,7 @@ mod tests {
         let mut repetition = Repetition::default();
         assert!(repetition.is_news(start, "refused"));
         assert!(!repetition.is_news(start + Duration::from_secs(59), "refused"));
-        assert!(repetition.is_news(start + Duration::from_secs(60), "refused"));
+        assert!(repetition.is_news(start + Duration::from_mins(1), "refused"));
         assert!(repetition.is_news(start + Duration::from_secs(61), "timed out"));
         assert!(repetition.end());
         assert!(!repetition.end());

@@ -215,6 +215,8 @@ impl<'a> Agent<'a> {
                 self.api_status.watching = true;
                 if self.watch_failure.end() {
                     info!("watching the node again");
+                } else {
+                    debug!("watching the node");
                 }
             }
             WatchNews::Ended(None) => {

@@ -54,10 +54,9 @@ async fn read(source: &Source) -> Result<Config, String> {
 }
 
 fn build(mut config: Config) -> kube::Result<Client> {
-    config.headers.push((
-        USER_AGENT,
-        HeaderValue::from_static(concat!("untaint/", env!("CARGO_PKG_VERSION"))),
-    ));
+    config
+        .headers
+        .push((USER_AGENT, HeaderValue::from_static(crate::USER_AGENT)));
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);

@@ -37,6 +37,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
             ));
         }
     };
+    let node_name = own_node(node_name.as_deref())?;
     for rule in &mut configuration.rules {
         rule.dry_run |= dry_run;
     }
@@ -74,6 +75,19 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         }),
         () = server => Err(anyhow!("the HTTP server ended").into()),
     }
+}
+
+/// The host's name is not taken in its place: it need not be the Node's, and the taints of another Node are at stake.
+fn own_node(name: Option<&str>) -> Result<String, Failure> {
+    const REMEDY: &str = "give --node-name or NODE_NAME; in a pod:\n  \
+        env: [{name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]";
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Err(Failure::Usage(format!(
+            "the name of the own Node is not known: {REMEDY}"
+        )));
+    };
+    config::parse_node_name(name)
+        .map_err(|error| Failure::Usage(format!("the name of the own Node {error}: {REMEDY}")))
 }
 
 fn introduce(configuration: &Configuration, node: &str) {

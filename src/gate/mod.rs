@@ -12,6 +12,8 @@ pub mod grpc;
 pub mod http_get;
 pub mod runner;
 pub mod tcp_socket;
+#[cfg(test)]
+mod testing;
 mod text;
 pub mod threshold;
 

@@ -18,7 +18,7 @@ async fn without_the_taint_gates_rest_until_it_is_seen_again() {
         .unwrap();
     let probed = scene.gates.health.requests();
     scene.server.update_node("node", |node| {
-        node["metadata"]["labels"] = json!({"a": "b"})
+        node["metadata"]["labels"] = json!({"a": "b"});
     });
     agent
         .wait_for_log(|line| line["message"] == "saw the node" && line["resource_version"] == 2)

@@ -16,6 +16,9 @@ fn untaint(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         .unwrap()
 }
 
+/// Arguments, environment, and what the message must have.
+type Case<'a> = (Vec<&'a str>, &'a [(&'a str, &'a str)], &'a str);
+
 fn run<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [&["run", "--config", "examples/cilium.yaml"], arguments].concat()
 }
@@ -161,10 +164,10 @@ fn bad_usage_is_told_with_its_remedy_and_exits_with_2() {
     let pod = file("pod", b"apiVersion: v1\nkind: Pod\n");
     let huge = file("huge", &vec![b'#'; 3 << 20]);
     let node = ("NODE_NAME", "node");
-    let cases: [(Vec<&str>, &[(&str, &str)], &str); 16] = [
+    let cases: [Case<'_>; 16] = [
         (run(&[]), &[], "NODE_NAME"),
         (run(&[]), &[("NODE_NAME", "")], "NODE_NAME"),
-        (run(&[]), &[("NODE_NAME", "Not_A_Node")], "lower-case"),
+        (run(&[]), &[("NODE_NAME", "Not_A_Node")], "spec.nodeName"),
         (run(&[]), &[("NODE_NAME", "../nodes/other")], "lower-case"),
         (run(&[]), &[node], "--kubeconfig"),
         (

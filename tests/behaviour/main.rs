@@ -3,6 +3,8 @@
 //! `cluster` tests run on the real API server with the rights that are shipped; `stand_in` tests show what a real
 //! server cannot be made to show.
 
+#![allow(clippy::unwrap_used, reason = "whatever fails here fails a test")]
+
 mod absence;
 mod commands;
 mod credentials;

@@ -11,21 +11,21 @@ use testkit::health::HealthEndpoint;
 use testkit::{node, taints};
 
 /// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
 /// The taint of the rule in [`Gates::rule`].
-pub const TAINT: &str = "example.com/not-ready:NoExecute";
+pub(crate) const TAINT: &str = "example.com/not-ready:NoExecute";
 /// Somebody else's.
-pub const FOREIGN: &str = "example.com/foreign=x:NoSchedule";
+pub(crate) const FOREIGN: &str = "example.com/foreign=x:NoSchedule";
 
 /// A configuration with one rule: a CNI configuration and a health endpoint.
-pub struct Gates {
-    pub dir: TempDir,
-    pub health: HealthEndpoint,
+pub(crate) struct Gates {
+    pub(crate) dir: TempDir,
+    pub(crate) health: HealthEndpoint,
 }
 
 impl Gates {
     /// Both closed.
-    pub async fn closed() -> Self {
+    pub(crate) async fn closed() -> Self {
         let gates = Self {
             dir: TempDir::new().unwrap(),
             health: HealthEndpoint::start(503).await.unwrap(),
@@ -35,19 +35,19 @@ impl Gates {
     }
 
     /// Both open.
-    pub async fn open() -> Self {
+    pub(crate) async fn open() -> Self {
         let gates = Self::closed().await;
         gates.write_conflist();
         gates.health.set(200);
         gates
     }
 
-    pub fn configure(&self, rules: &str) {
+    pub(crate) fn configure(&self, rules: &str) {
         write_configuration(&self.config(), rules).unwrap();
     }
 
     /// The rule, with `more` of its fields.
-    pub fn rule(&self, more: &str) -> String {
+    pub(crate) fn rule(&self, more: &str) -> String {
         let (directory, port) = (self.net_d(), self.health.port());
         let directory = directory.display();
         format!(
@@ -57,16 +57,16 @@ impl Gates {
         )
     }
 
-    pub fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.dir.path().join("config.yaml")
     }
 
-    pub fn net_d(&self) -> PathBuf {
+    pub(crate) fn net_d(&self) -> PathBuf {
         self.dir.path().join("net.d")
     }
 
     /// As a CNI does: whole, by a rename.
-    pub fn write_conflist(&self) {
+    pub(crate) fn write_conflist(&self) {
         let directory = self.net_d();
         std::fs::create_dir_all(&directory).unwrap();
         let text = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
@@ -79,7 +79,7 @@ impl Gates {
     }
 
     /// An agent on this Node.
-    pub fn agent(&self, node: &str, kubeconfig: &Path, more: &[&str]) -> Agent {
+    pub(crate) fn agent(&self, node: &str, kubeconfig: &Path, more: &[&str]) -> Agent {
         let config = self.config();
         let paths = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
         let [config, kubeconfig] = paths;
@@ -105,16 +105,16 @@ impl Gates {
 }
 
 /// A Node on the real API server, seen by an agent with the shipped rights.
-pub struct OnCluster {
-    pub cluster: &'static Cluster,
-    pub name: &'static str,
-    pub gates: Gates,
-    pub kubeconfig: PathBuf,
+pub(crate) struct OnCluster {
+    pub(crate) cluster: &'static Cluster,
+    pub(crate) name: &'static str,
+    pub(crate) gates: Gates,
+    pub(crate) kubeconfig: PathBuf,
 }
 
 impl OnCluster {
     /// `None`: there is no cluster to be had, and the test has been reported as skipped.
-    pub async fn with(name: &'static str, taints: &[&str], gates: Gates) -> Option<Self> {
+    pub(crate) async fn with(name: &'static str, taints: &[&str], gates: Gates) -> Option<Self> {
         let cluster = cluster::shared().await?;
         cluster.create_node(name, taints).await.unwrap();
         let kubeconfig = cluster
@@ -129,49 +129,49 @@ impl OnCluster {
         })
     }
 
-    pub fn agent(&self, more: &[&str]) -> Agent {
+    pub(crate) fn agent(&self, more: &[&str]) -> Agent {
         self.gates.agent(self.name, &self.kubeconfig, more)
     }
 
     /// The Node once its taints are these, besides the one that the server adds.
-    pub async fn wait_for_taints(&self, wanted: &[&str]) -> Value {
+    pub(crate) async fn wait_for_taints(&self, wanted: &[&str]) -> Value {
         self.cluster
             .wait_for_node(self.name, |node| own_taints(node) == wanted)
             .await
             .unwrap()
     }
 
-    pub async fn taints(&self) -> Vec<String> {
+    pub(crate) async fn taints(&self) -> Vec<String> {
         own_taints(&self.cluster.node(self.name).await.unwrap())
     }
 
     /// What the agent asked of the server.
-    pub async fn requests(&self) -> Vec<AuditEntry> {
+    pub(crate) async fn requests(&self) -> Vec<AuditEntry> {
         let mine = |entry: &AuditEntry| entry.node.as_deref() == Some(self.name);
         self.cluster.requests(mine).await.unwrap()
     }
 }
 
 /// The taints without `node.kubernetes.io/not-ready`, which the real server adds to every new Node.
-pub fn own_taints(node: &Value) -> Vec<String> {
+pub(crate) fn own_taints(node: &Value) -> Vec<String> {
     let mut taints = taints(node);
     taints.retain(|taint| !taint.starts_with("node.kubernetes.io/"));
     taints
 }
 
 /// The Node `node` on the stand-in.
-pub struct OnStandIn {
-    pub server: ApiServer,
-    pub gates: Gates,
-    pub kubeconfig: PathBuf,
+pub(crate) struct OnStandIn {
+    pub(crate) server: ApiServer,
+    pub(crate) gates: Gates,
+    pub(crate) kubeconfig: PathBuf,
 }
 
 impl OnStandIn {
-    pub async fn with(taints: &[&str], gates: Gates) -> Self {
+    pub(crate) async fn with(taints: &[&str], gates: Gates) -> Self {
         Self::with_options(Options::default(), taints, gates).await
     }
 
-    pub async fn with_options(options: Options, taints: &[&str], gates: Gates) -> Self {
+    pub(crate) async fn with_options(options: Options, taints: &[&str], gates: Gates) -> Self {
         let server = ApiServer::start(options).await.unwrap();
         server.create_node(node("node", taints));
         let kubeconfig = server.kubeconfig(gates.dir.path()).unwrap();
@@ -182,11 +182,11 @@ impl OnStandIn {
         }
     }
 
-    pub fn agent(&self, more: &[&str]) -> Agent {
+    pub(crate) fn agent(&self, more: &[&str]) -> Agent {
         self.gates.agent("node", &self.kubeconfig, more)
     }
 
-    pub async fn wait_for_taints(&self, wanted: &[&str]) {
+    pub(crate) async fn wait_for_taints(&self, wanted: &[&str]) {
         self.server
             .wait_for_node("node", |node| taints(node) == wanted)
             .await
@@ -194,17 +194,17 @@ impl OnStandIn {
     }
 
     /// Replaces the taints as another client would.
-    pub fn set_taints(&self, wanted: &[&str]) {
+    pub(crate) fn set_taints(&self, wanted: &[&str]) {
         self.server.update_node("node", |stored| {
-            stored["spec"]["taints"] = node("node", wanted)["spec"]["taints"].clone()
+            stored["spec"]["taints"] = node("node", wanted)["spec"]["taints"].clone();
         });
     }
 
-    pub fn count(&self, verb: Verb) -> usize {
+    pub(crate) fn count(&self, verb: Verb) -> usize {
         self.all(verb).len()
     }
 
-    pub fn all(&self, verb: Verb) -> Vec<Request> {
+    pub(crate) fn all(&self, verb: Verb) -> Vec<Request> {
         self.server
             .requests()
             .into_iter()
@@ -213,7 +213,7 @@ impl OnStandIn {
     }
 
     /// The verbs of all requests, in their order.
-    pub fn verbs(&self) -> Vec<Verb> {
+    pub(crate) fn verbs(&self) -> Vec<Verb> {
         self.server
             .requests()
             .iter()
@@ -221,7 +221,7 @@ impl OnStandIn {
             .collect()
     }
 
-    pub async fn wait_for(&self, verb: Verb, count: usize) {
+    pub(crate) async fn wait_for(&self, verb: Verb, count: usize) {
         let enough =
             |all: &[Request]| all.iter().filter(|request| request.verb == verb).count() >= count;
         self.server.wait_for_requests(enough).await.unwrap();

@@ -39,9 +39,12 @@ async fn an_older_node_that_arrives_after_the_answer_to_a_patch_is_dropped() {
 #[tokio::test]
 async fn a_watch_that_ends_is_resumed_where_it_ended_and_never_in_a_hurry() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
-    let _agent = scene.agent(&[]);
+    let agent = scene.agent(&[]);
     for count in 1..=4 {
-        scene.wait_for(Verb::Watch, count).await;
+        agent
+            .wait_for_count("watching the node", count)
+            .await
+            .unwrap();
         scene.server.end_watches();
     }
     scene.wait_for(Verb::Watch, 5).await;
@@ -68,7 +71,7 @@ async fn a_watch_that_ends_is_resumed_where_it_ended_and_never_in_a_hurry() {
 async fn a_watch_that_breaks_is_resumed_and_misses_nothing() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
     let agent = scene.agent(&[]);
-    scene.wait_for(Verb::Watch, 1).await;
+    agent.wait_for_message("watching the node").await.unwrap();
     scene.server.reset_connections();
     scene.set_taints(&[FOREIGN, TAINT]);
     scene.wait_for_taints(&[FOREIGN]).await;
@@ -85,10 +88,8 @@ async fn a_watch_that_breaks_is_resumed_and_misses_nothing() {
 #[tokio::test]
 async fn a_version_too_old_to_resume_from_is_forgotten() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
-    let _agent = scene.agent(&[]);
-    scene.wait_for(Verb::Watch, 1).await;
-    scene.set_taints(&[FOREIGN, TAINT]);
-    scene.wait_for_taints(&[FOREIGN]).await;
+    let agent = scene.agent(&[]);
+    agent.wait_for_message("watching the node").await.unwrap();
     scene.server.update_node("node", |_| ());
     scene.server.pause_watches(true);
     scene.set_taints(&[FOREIGN, TAINT]);

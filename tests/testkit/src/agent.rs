@@ -88,6 +88,20 @@ impl Agent {
             .with_context(|| message.to_owned())
     }
 
+    /// Returns once there are `count` lines with this message; fails after [`DEADLINE`].
+    pub async fn wait_for_count(&self, message: &str, count: usize) -> Result<()> {
+        let is_it = |line: &&Value| line["message"] == message;
+        let mut logs = self.logs.clone();
+        let found = logs.wait_for(|lines| lines.iter().filter(is_it).count() >= count);
+        match timeout(DEADLINE, found).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => bail!(
+                "fewer than {count} lines with {message:?} in {:#?}",
+                self.logs()
+            ),
+        }
+    }
+
     /// The body of a GET to the agent's server, with its status code.
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
         let listening = self.wait_for_message("listening").await?;

@@ -1,0 +1,177 @@
+//! `grpc`: the standard health service (`grpc.health.v1.Health/Check`, grpc/grpc doc/health-checking.md), plaintext.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper::rt::Executor;
+use hyper_util::rt::TokioIo;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tower::service_fn;
+
+use super::Outcome;
+use super::connect::{self, Stream, connect};
+use super::drive::while_driving;
+use super::text::excerpt;
+use crate::config::{Endpoint, Grpc};
+
+/// The answer is a message of two bytes.
+const MESSAGE_LIMIT: usize = 1024;
+/// Flow-control window: what an unwilling peer can make us hold.
+const WINDOW: u32 = 64 * 1024;
+
+/// Asks once, on a connection of its own. Only `SERVING` opens.
+pub async fn check(spec: &Grpc) -> Outcome {
+    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
+    Box::pin(ask(spec))
+        .await
+        .map_err(|why| match why {
+            Failure::Connect(why) => why,
+            Failure::Answer(why) => format!("{}: {why}", connect::name(&spec.endpoint)),
+        })
+        .into()
+}
+
+enum Failure {
+    /// Names the target already.
+    Connect(String),
+    Answer(String),
+}
+
+async fn ask(spec: &Grpc) -> Result<String, Failure> {
+    let stream = connect(&spec.endpoint).await.map_err(Failure::Connect)?;
+    let (spawner, tasks) = unbounded_channel();
+    let status = while_driving(run(tasks), call(stream, Spawner(spawner), spec))
+        .await
+        .map_err(Failure::Answer)?;
+    match status {
+        ServingStatus::Serving => Ok(status.as_str_name().into()),
+        _ => Err(Failure::Answer(status.as_str_name().into())),
+    }
+}
+
+async fn call(
+    stream: Box<dyn Stream>,
+    spawner: Spawner,
+    spec: &Grpc,
+) -> Result<ServingStatus, String> {
+    let (mut sender, connection) = http2::Builder::new(spawner.clone())
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| no_answer(&error))?;
+    spawner.execute(connection);
+    let service = service_fn(move |mut request: Request<Body>| {
+        request
+            .headers_mut()
+            .insert(USER_AGENT, HeaderValue::from_static(crate::USER_AGENT));
+        let response = sender.send_request(request);
+        async move { only_grpc(response.await?) }
+    });
+    let request = HealthCheckRequest {
+        service: spec.service.clone(),
+    };
+    HealthClient::with_origin(service, origin(&spec.endpoint)?)
+        .max_decoding_message_size(MESSAGE_LIMIT)
+        .check(request)
+        .await
+        .map(|response| response.into_inner().status())
+        .map_err(|status| describe(&status, &spec.service))
+}
+
+/// Why there is no gRPC answer.
+#[derive(Debug, thiserror::Error)]
+enum NoAnswer {
+    #[error(transparent)]
+    Http2(#[from] hyper::Error),
+    /// tonic would take a web page for a corrupt message.
+    #[error("HTTP status {0} and not application/grpc")]
+    NotGrpc(StatusCode),
+}
+
+fn only_grpc(response: Response<Incoming>) -> Result<Response<Incoming>, NoAnswer> {
+    let content_type = response.headers().get(CONTENT_TYPE);
+    if content_type.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc")) {
+        Ok(response)
+    } else {
+        Err(NoAnswer::NotGrpc(response.status()))
+    }
+}
+
+fn origin(endpoint: &Endpoint) -> Result<Uri, String> {
+    let authority = match endpoint {
+        Endpoint::Tcp { host, port } => connect::authority(host, *port),
+        Endpoint::Unix { .. } => "localhost".into(),
+    };
+    format!("http://{authority}")
+        .parse()
+        .map_err(|_| "the host cannot be sent".into())
+}
+
+fn describe(status: &Status, service: &str) -> String {
+    match status.code() {
+        Code::Unimplemented => {
+            "the server has no grpc.health.v1.Health service (UNIMPLEMENTED)".into()
+        }
+        Code::NotFound => format!("the server knows no service \"{service}\" (NOT_FOUND)"),
+        code => match status.source() {
+            Some(source) => no_answer(source),
+            None => format!("{code:?}: {}", excerpt(status.message())),
+        },
+    }
+}
+
+/// Gives the innermost cause: what wraps it only repeats that something failed.
+fn no_answer(mut error: &(dyn Error + 'static)) -> String {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    format!("no gRPC answer: {}", excerpt(&error.to_string()))
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Hands what hyper wants to be spawned to [`run`], so that nothing of it outlives the check.
+#[derive(Clone)]
+struct Spawner(UnboundedSender<Task>);
+
+impl<F> Executor<F> for Spawner
+where
+    F: Future + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        let task = Box::pin(async {
+            future.await;
+        });
+        // Fails only once the check is over, and then nothing is to be run.
+        let _ = self.0.send(task);
+    }
+}
+
+/// Polls every task that arrives, for ever. A check has about three, so that all are polled on every wake-up.
+async fn run(mut arriving: UnboundedReceiver<Task>) -> Infallible {
+    let mut tasks: Vec<Task> = Vec::new();
+    poll_fn(|context| {
+        while let Poll::Ready(Some(task)) = arriving.poll_recv(context) {
+            tasks.push(task);
+        }
+        tasks.retain_mut(|task| task.as_mut().poll(context).is_pending());
+        Poll::Pending
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! What an answer must be. Pure.
+
+use std::ops::ControlFlow;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::config::Expect;
+use crate::gate::text::excerpt;
+
+/// Most of a body that is read, in bytes. The kubelet's 10 KiB would cut off the full status of a Cilium agent.
+pub(super) const BODY_LIMIT: usize = 1024 * 1024;
+
+/// The beginning of a body.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    bytes: Vec<u8>,
+    truncated: bool,
+}
+
+impl Body {
+    /// Takes in what arrived, up to the limit; breaks when no more is wanted.
+    pub(super) fn take(&mut self, data: &[u8]) -> ControlFlow<()> {
+        let room = BODY_LIMIT - self.bytes.len();
+        self.bytes.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room {
+            self.truncated = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether `status` is expected by its own number: then it is an answer, even if it is a redirect's. A range such as
+/// `200-399` says no more than that redirects are no failure, and they are followed.
+pub(super) fn names(expect: &Expect, status: StatusCode) -> bool {
+    let code = status.as_u16();
+    expect
+        .status
+        .iter()
+        .any(|range| (range.first, range.last) == (code, code))
+}
+
+/// The status must be in one of the ranges.
+pub(super) fn status(expect: &Expect, status: StatusCode) -> Result<(), String> {
+    if expect
+        .status
+        .iter()
+        .any(|range| range.contains(status.as_u16()))
+    {
+        return Ok(());
+    }
+    let ranges: Vec<_> = expect.status.iter().map(ToString::to_string).collect();
+    Err(format!("{status}, expected {}", ranges.join(", ")))
+}
+
+/// Whether anything is expected of the body.
+pub(super) fn wants_body(expect: &Expect) -> bool {
+    expect.text.is_some() || !expect.json.is_empty()
+}
+
+/// The body must contain the text and have the JSON values.
+pub(super) fn body(expect: &Expect, body: &Body) -> Result<(), String> {
+    if let Some(text) = &expect.text {
+        contains(body, text)?;
+    }
+    if expect.json.is_empty() {
+        return Ok(());
+    }
+    if body.truncated {
+        return Err(format!(
+            "the body is not JSON of at most {BODY_LIMIT} bytes"
+        ));
+    }
+    let document: Value = serde_json::from_slice(&body.bytes)
+        .map_err(|error| format!("the body is not JSON: {error}"))?;
+    expect
+        .json
+        .iter()
+        .try_for_each(|(pointer, value)| equals(&document, pointer, value))
+}
+
+fn contains(body: &Body, text: &str) -> Result<(), String> {
+    if String::from_utf8_lossy(&body.bytes).contains(text) {
+        return Ok(());
+    }
+    let place = if body.truncated {
+        format!("the first {BODY_LIMIT} bytes of the body do")
+    } else {
+        "the body does".into()
+    };
+    Err(format!("{place} not contain \"{}\"", excerpt(text)))
+}
+
+fn equals(document: &Value, pointer: &str, expected: &Value) -> Result<(), String> {
+    let found = document.pointer(pointer);
+    if found == Some(expected) {
+        return Ok(());
+    }
+    let found = found.map_or("missing".into(), |found| excerpt(&found.to_string()));
+    let expected = excerpt(&expected.to_string());
+    Err(format!("{pointer} is {found}, expected {expected}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::StatusRange;
+
+    fn body_of(bytes: &[u8]) -> Body {
+        let mut body = Body::default();
+        let _ = body.take(bytes);
+        body
+    }
+
+    fn json(bytes: &[u8], pointer: &str, value: Value) -> Result<(), String> {
+        let expect = Expect {
+            json: [(pointer.to_owned(), value)].into(),
+            ..Expect::default()
+        };
+        body(&expect, &body_of(bytes))
+    }
+
+    fn text(bytes: &[u8], text: &str) -> Result<(), String> {
+        let expect = Expect {
+            text: Some(text.into()),
+            ..Expect::default()
+        };
+        body(&expect, &body_of(bytes))
+    }
+
+    #[test]
+    fn a_json_pointer_must_lead_to_the_value() {
+        let document = br#"{"a/b":[{"state":"Ok"},null]}"#;
+        assert_eq!(json(document, "/a~1b/0/state", json!("Ok")), Ok(()));
+        assert_eq!(json(document, "/a~1b/1", Value::Null), Ok(()));
+        assert_eq!(
+            json(document, "/a~1b/0/state", json!("Failure")).unwrap_err(),
+            r#"/a~1b/0/state is "Ok", expected "Failure""#
+        );
+        assert_eq!(
+            json(document, "/a~1b/2", Value::Null).unwrap_err(),
+            "/a~1b/2 is missing, expected null"
+        );
+    }
+
+    #[test]
+    fn a_long_value_is_shortened_in_the_reason() {
+        let document = format!("[\"{}\"]", "x".repeat(10_000));
+        let reason = json(document.as_bytes(), "", json!(1)).unwrap_err();
+        assert!(reason.len() < 300 && reason.ends_with("…, expected 1"));
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_has_no_values() {
+        let nested = "[".repeat(100_000);
+        for bytes in ["", "{", "<html>", "{} {}", "\u{0}", &nested] {
+            let reason = json(bytes.as_bytes(), "", json!({})).unwrap_err();
+            assert!(reason.starts_with("the body is not JSON: "), "{reason}");
+        }
+    }
+
+    #[test]
+    fn json_beyond_the_limit_is_cut_off_and_says_so() {
+        let mut bytes = b"1".to_vec();
+        bytes.resize(BODY_LIMIT, b' ');
+        assert_eq!(json(&bytes, "", json!(1)), Ok(()));
+        bytes.push(b' ');
+        assert_eq!(
+            json(&bytes, "", json!(1)).unwrap_err(),
+            "the body is not JSON of at most 1048576 bytes"
+        );
+    }
+
+    #[test]
+    fn text_must_be_within_what_is_read_and_the_rest_may_be_binary() {
+        assert_eq!(text(b"\xff\xfe ready \x00", "ready"), Ok(()));
+        assert_eq!(
+            text(b"starting", "ready").unwrap_err(),
+            "the body does not contain \"ready\""
+        );
+        let mut bytes = vec![b' '; BODY_LIMIT];
+        bytes.extend(b"ready");
+        assert_eq!(
+            text(&bytes, "ready").unwrap_err(),
+            "the first 1048576 bytes of the body do not contain \"ready\""
+        );
+    }
+
+    #[test]
+    fn a_status_must_be_in_a_range() {
+        let expect = Expect {
+            status: vec![
+                StatusRange {
+                    first: 200,
+                    last: 299,
+                },
+                StatusRange {
+                    first: 404,
+                    last: 404,
+                },
+            ],
+            ..Expect::default()
+        };
+        assert_eq!(status(&expect, StatusCode::NO_CONTENT), Ok(()));
+        assert_eq!(status(&expect, StatusCode::NOT_FOUND), Ok(()));
+        assert_eq!(
+            status(&expect, StatusCode::SERVICE_UNAVAILABLE).unwrap_err(),
+            "503 Service Unavailable, expected 200-299, 404"
+        );
+    }
+}
