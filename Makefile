@@ -1,0 +1,54 @@
+# `make` alone lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BINARY = $(or $(CARGO_TARGET_DIR),target)/$(shell rustc --print host-tuple)/release/untaint
+MAX_SIZE := 8388608
+SCRIPTS := .ci/run tests/cluster/assets
+KUSTOMIZATIONS := $(patsubst %/kustomization.yaml,%,$(wildcard deploy/*/kustomization.yaml))
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## See the main job done, without a cluster
+	cargo run --example quickstart
+
+# The programs of the control plane are built first, so that their minutes are seen. Where they cannot be, the tests
+# that need them say so; with CI=true, they fail.
+.PHONY: test
+test: ## Run every test, those against a real API server included
+	@if assets=$$(tests/cluster/assets); then "$$assets/kube-apiserver" --version; else [[ $${CI:-} != true ]]; fi
+	cargo test --workspace
+
+.PHONY: bench
+bench: ## Measure how soon the taint is gone
+	cargo bench --bench latency
+
+.PHONY: lint
+lint: ## Check format, lints, dependencies, scripts and manifests
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- --deny warnings
+	cargo deny check --deny warnings bans licenses sources
+	@if cargo deny fetch db; then cargo deny check --deny warnings advisories; \
+		else echo 'lint: skipped: advisories, whose database cannot be fetched'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
+		else echo 'lint: skipped: scripts, as there is no shellcheck'; fi
+	@if command -v kubectl >/dev/null; then \
+		for directory in $(KUSTOMIZATIONS); do kubectl kustomize "$$directory" >/dev/null; done; \
+		else echo 'lint: skipped: manifests, as there is no kubectl (make test checks them too)'; fi
+
+.PHONY: release
+release: ## Build the static binary and check that it is one, and small
+	cargo build --release --locked
+	@LC_ALL=C ldd $(BINARY) 2>&1 | grep --extended-regexp 'statically linked|not a dynamic executable'
+	@size=$$(stat --format %s $(BINARY)); echo "$(BINARY): $$size bytes"; \
+		((size <= $(MAX_SIZE))) || { echo "more than $(MAX_SIZE)" >&2; exit 1; }
+
+.PHONY: clean
+clean: ## Delete what was built, the control plane of the tests included
+	cargo clean
+	rm -rf tests/cluster/.assets

@@ -1,0 +1,38 @@
+//! The image, as far as it can be judged without a container engine.
+
+use std::fs;
+use std::path::Path;
+
+use crate::render::ROOT;
+
+fn read(name: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(name)).unwrap()
+}
+
+#[test]
+fn the_image_is_built_by_the_toolchain_that_the_tests_run_with() {
+    let toolchain = read("rust-toolchain.toml");
+    let channel = toolchain
+        .lines()
+        .find_map(|line| line.strip_prefix("channel = "));
+    let tag = format!("/rust:{}-", channel.unwrap().trim_matches('"'));
+    let dockerfile = read("Dockerfile");
+    let image = dockerfile
+        .lines()
+        .find(|line| line.starts_with("ARG RUST_IMAGE="));
+    assert!(image.unwrap().contains(&tag), "{image:?}: {tag}");
+}
+
+#[test]
+fn the_labels_of_the_image_say_what_the_package_says() {
+    let dockerfile = read("Dockerfile");
+    for (label, value) in [
+        ("title", env!("CARGO_PKG_NAME")),
+        ("description", env!("CARGO_PKG_DESCRIPTION")),
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("licenses", "Apache-2.0"),
+    ] {
+        let line = format!("org.opencontainers.image.{label}=\"{value}\"");
+        assert!(dockerfile.contains(&line), "{line}");
+    }
+}

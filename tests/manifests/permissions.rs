@@ -1,0 +1,58 @@
+//! What the workloads may do.
+
+use serde_json::json;
+use testkit::cluster::shared;
+
+use crate::render::{FORMS, Objects};
+
+#[tokio::test]
+async fn every_form_may_get_list_watch_and_patch_nodes_and_nothing_else() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let rule = json!({
+        "apiGroups": [""],
+        "resources": ["nodes"],
+        "verbs": ["list", "watch", "get", "patch"],
+    });
+    for form in FORMS {
+        let objects = Objects::of_form(cluster, form).await;
+        let role = objects.one("ClusterRole");
+        assert_eq!(role["rules"], json!([rule]), "{form}");
+        assert_eq!(role["aggregationRule"], json!(null), "{form}");
+        assert!(objects.all("Role").is_empty(), "{form}");
+        assert!(objects.all("RoleBinding").is_empty(), "{form}");
+    }
+}
+
+#[tokio::test]
+async fn the_role_is_bound_to_the_service_account_of_the_pods_and_to_no_other() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    for form in FORMS {
+        let objects = Objects::of_form(cluster, form).await;
+        let account = objects.one("ServiceAccount");
+        assert_eq!(
+            objects.pod()["serviceAccountName"],
+            account["metadata"]["name"],
+            "{form}"
+        );
+        let namespace = &objects.one("DaemonSet")["metadata"]["namespace"];
+        assert_eq!(namespace, &account["metadata"]["namespace"], "{form}");
+
+        let binding = objects.one("ClusterRoleBinding");
+        assert_eq!(binding["roleRef"]["kind"], "ClusterRole", "{form}");
+        assert_eq!(
+            binding["roleRef"]["name"],
+            objects.one("ClusterRole")["metadata"]["name"],
+            "{form}"
+        );
+        let subject = json!({
+            "kind": "ServiceAccount",
+            "name": account["metadata"]["name"],
+            "namespace": account["metadata"]["namespace"],
+        });
+        assert_eq!(binding["subjects"], json!([subject]), "{form}");
+    }
+}

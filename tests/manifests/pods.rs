@@ -1,0 +1,114 @@
+//! What the pods of every form have in common.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use testkit::cluster::shared;
+use untaint::config::CniConfig;
+
+use crate::render::{FORMS, Objects, list};
+
+#[tokio::test]
+async fn every_pod_is_admitted_to_every_linux_node_however_tainted_and_is_the_last_to_be_evicted() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    for form in FORMS {
+        let objects = Objects::of_form(cluster, form).await;
+        let pod = objects.pod();
+        assert_eq!(
+            pod["tolerations"],
+            json!([{"operator": "Exists"}]),
+            "{form}"
+        );
+        assert_eq!(
+            pod["nodeSelector"],
+            json!({"kubernetes.io/os": "linux"}),
+            "{form}"
+        );
+        assert_eq!(pod["priorityClassName"], "system-node-critical", "{form}");
+    }
+}
+
+#[tokio::test]
+async fn untaint_has_no_capability_and_can_write_nothing_but_its_own_volume() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    for form in FORMS {
+        let objects = Objects::of_form(cluster, form).await;
+        for program in objects.programs() {
+            // The hook's container is the vendor's.
+            if program.path().is_some() {
+                continue;
+            }
+            let context = &program.container["securityContext"];
+            assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}), "{form}");
+            assert_eq!(context["allowPrivilegeEscalation"], false, "{form}");
+            assert_eq!(context["readOnlyRootFilesystem"], true, "{form}");
+            assert_eq!(context["privileged"], Value::Null, "{form}");
+            let of_pod = &objects.pod()["securityContext"]["seccompProfile"];
+            let profile = context.get("seccompProfile").unwrap_or(of_pod);
+            assert_eq!(profile["type"], "RuntimeDefault", "{form}");
+        }
+    }
+}
+
+/// containerd#6490, calico#8694 (A23): a mount of `net.d` itself would stay with a deleted directory.
+#[tokio::test]
+async fn of_the_host_only_the_parent_of_the_cni_directory_is_mounted_and_read_only() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let cni = CniConfig::default();
+    let parent = cni.dir.parent().unwrap().to_str().unwrap();
+    let mut with_mounts = Vec::new();
+    for form in FORMS {
+        let objects = Objects::of_form(cluster, form).await;
+        let volumes = list(&objects.pod()["volumes"]).iter();
+        for volume in volumes.filter(|volume| !volume["hostPath"].is_null()) {
+            let path = json!({"path": parent, "type": "DirectoryOrCreate"});
+            assert_eq!(volume["hostPath"], path, "{form}");
+            let (runner, _) = objects.runner();
+            let mounts = list(&runner.container["volumeMounts"]);
+            let mount = mounts.iter().find(|mount| mount["name"] == volume["name"]);
+            let mount = mount.unwrap();
+            assert_eq!(mount["mountPath"], parent, "{form}");
+            assert_eq!(mount["readOnly"], true, "{form}");
+            with_mounts.push(form);
+        }
+    }
+    assert_eq!(with_mounts, ["daemonset", "sidecar"]);
+}
+
+/// kubernetes#50345 (B31).
+#[tokio::test]
+async fn nothing_is_mounted_by_sub_path() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    for form in FORMS {
+        for object in Objects::of_form(cluster, form).await.0 {
+            let text = object.to_string();
+            assert!(!text.contains("subPath"), "{form}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_form_has_one_image_and_it_is_of_this_version() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let mut images = BTreeSet::new();
+    for form in FORMS {
+        let objects = Objects::of_form(cluster, form).await;
+        for program in objects.programs() {
+            if program.path().is_none() {
+                images.insert(program.container["image"].as_str().unwrap().to_owned());
+            }
+        }
+    }
+    let expected = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
+    assert_eq!(images, BTreeSet::from([expected.to_owned()]));
+}

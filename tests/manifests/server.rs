@@ -1,0 +1,123 @@
+//! What the real API server says to the manifests.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use tempfile::tempdir;
+use testkit::cluster::{Cluster, fresh, shared};
+
+use crate::render::{FORMS, Objects, ROOT, copy};
+
+async fn apply(cluster: &Cluster, arguments: &[&str]) {
+    let mut all = vec!["apply", "--warnings-as-errors"];
+    all.extend(arguments);
+    cluster.kubectl(&all).await.unwrap();
+}
+
+async fn apply_file(cluster: &Cluster, objects: &[serde_json::Value], arguments: &[&str]) {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("objects.json");
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    fs::write(&file, list.to_string()).unwrap();
+    let mut all = vec!["--filename", file.to_str().unwrap()];
+    all.extend(arguments);
+    apply(cluster, &all).await;
+}
+
+#[tokio::test]
+async fn the_rbac_is_accepted_without_kustomize() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let directory = Path::new(ROOT).join("rbac");
+    apply(
+        cluster,
+        &[
+            "--dry-run=server",
+            "--filename",
+            directory.to_str().unwrap(),
+        ],
+    )
+    .await;
+}
+
+/// kubriX#2944 (B9): where a namespace does not say what its pods may do, the cluster's default decides, and refuses
+/// pods that need the host without a word but the controller's.
+#[tokio::test]
+async fn every_form_is_accepted_and_so_are_its_pods_where_the_default_is_baseline() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("admission.json");
+    let configuration = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{
+            "name": "PodSecurity",
+            "configuration": {
+                "apiVersion": "pod-security.admission.config.k8s.io/v1",
+                "kind": "PodSecurityConfiguration",
+                "defaults": {"enforce": "baseline"},
+            },
+        }],
+    });
+    fs::write(&file, configuration.to_string()).unwrap();
+    let flag = format!("--admission-control-config-file={}", file.display());
+    let Some(cluster) = fresh(&[&flag]).await else {
+        return;
+    };
+
+    for form in FORMS {
+        let objects = Objects::of_form(&cluster, form).await;
+        // A dry run finds nothing in a namespace that is not there.
+        let namespace = objects.one("Namespace").clone();
+        apply_file(&cluster, &[namespace], &[]).await;
+        let directory = Path::new(ROOT).join("deploy").join(form);
+        let directory = directory.to_str().unwrap();
+        apply(&cluster, &["--dry-run=server", "--kustomize", directory]).await;
+
+        let daemon_set = objects.one("DaemonSet");
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "pod", "namespace": daemon_set["metadata"]["namespace"]},
+            "spec": objects.pod(),
+        });
+        apply_file(&cluster, &[pod], &["--dry-run=server"]).await;
+    }
+}
+
+#[tokio::test]
+async fn the_quota_for_gke_is_for_the_class_and_the_namespace_of_the_daemon_set() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let copy = copy();
+    let own = copy.path().join("own");
+    fs::create_dir(&own).unwrap();
+    let kustomization =
+        "resources: [../deploy/daemonset]\ncomponents: [../deploy/components/resource-quota]\n";
+    fs::write(own.join("kustomization.yaml"), kustomization).unwrap();
+    let objects = Objects::of(cluster, &own).await;
+
+    let quota = objects.one("ResourceQuota");
+    let daemon_set = objects.one("DaemonSet");
+    assert_eq!(
+        quota["metadata"]["namespace"],
+        daemon_set["metadata"]["namespace"]
+    );
+    let class = json!({
+        "scopeName": "PriorityClass",
+        "operator": "In",
+        "values": [objects.pod()["priorityClassName"]],
+    });
+    assert_eq!(
+        quota["spec"]["scopeSelector"]["matchExpressions"],
+        json!([class])
+    );
+
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "quota"}});
+    let mut quota = quota.clone();
+    quota["metadata"]["namespace"] = json!("quota");
+    apply_file(cluster, &[namespace], &[]).await;
+    apply_file(cluster, &[quota], &["--dry-run=server"]).await;
+}
