@@ -192,3 +192,30 @@ async fn a_watch_refused_with_retry_after_is_not_tried_before() {
     let watches = scene.all(Verb::Watch);
     assert!(watches[1].at - watches[0].at >= Duration::from_secs(2));
 }
+
+#[tokio::test]
+async fn a_connection_that_falls_silent_is_noticed_by_its_pings() {
+    let Some(scene) = OnCluster::with("half-open", &[FOREIGN], Gates::open().await).await else {
+        return;
+    };
+    let proxy = FaultProxy::start(scene.cluster.address()).await.unwrap();
+    point_at(&scene.kubeconfig, proxy.address()).unwrap();
+    let mut agent = scene.agent(&[]);
+    agent.wait_for_message("watching the node").await.unwrap();
+    proxy.set(Mode::BlackHole);
+    scene
+        .cluster
+        .set_taints(scene.name, &[FOREIGN, TAINT])
+        .await
+        .unwrap();
+    let is_noticed = async {
+        while agent.count("failed to watch the node; trying again") == 0 {
+            agent.next_log().await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), is_noticed)
+        .await
+        .unwrap();
+    proxy.set(Mode::Pass);
+    scene.wait_for_taints(&[FOREIGN]).await;
+}
