@@ -79,7 +79,7 @@ async fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_ag
     ];
     for answer in answers {
         let scene = OnStandIn::with(&[TAINT, FOREIGN], Gates::open().await).await;
-        scene.server.respond_next(Verb::Patch, 12, answer);
+        scene.server.respond_next(Verb::Patch, 8, answer);
         let _agent = scene.agent(&[]);
         scene.wait_for_taints(&[FOREIGN]).await;
         let verbs = scene.verbs();
@@ -87,7 +87,7 @@ async fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_ag
         assert!(verbs[1..].chunks(2).all(
             |pair| pair[0] == Verb::Patch && pair.get(1).is_none_or(|verb| *verb == Verb::Get)
         ));
-        assert_eq!(scene.count(Verb::Patch), 13);
+        assert_eq!(scene.count(Verb::Patch), 9);
         let patches = scene.all(Verb::Patch);
         let longest = patches
             .windows(2)
