@@ -123,7 +123,7 @@ impl<'a> Agent<'a> {
                 }
                 self.offer(node);
             }
-            Err(error) if error.code() == Some(404) => self.gone(Some(call.uid())),
+            Err(error) if error.code() == Some(404) => self.gone(call.uid()),
             Err(error) => self.connection.request_failed(&error),
         }
         if is_confirmed {

@@ -13,12 +13,12 @@ use tokio::time::sleep_until;
 use tracing::{debug, warn};
 
 use crate::api::ApiServer;
+use crate::api::watch::{self as api_watch, News};
 use crate::config::Configuration;
 use crate::gate::runner::Update;
 use crate::node;
 use crate::node::removal::Writes;
 use crate::node::view::{Latest, NodeView};
-use crate::node::watch::WatchNews;
 use crate::status::{NodeStatus, Status};
 use calls::Pending;
 use connection::Connection;
@@ -50,8 +50,7 @@ pub async fn run(
 ) {
     let (news, heard) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
-    let name = options.node_name.clone();
-    let watching = node::watch::run(api, &name, news, is_urgent);
+    let watching = api_watch::run(api, node::collection(&options.node_name), news, is_urgent);
     let agent = Agent::new(configuration, api, options, status, urgent);
     tokio::select! {
         () = agent.work(heard, pings) => {}
@@ -104,7 +103,11 @@ impl<'a> Agent<'a> {
         }
     }
 
-    async fn work(mut self, mut heard: mpsc::Receiver<WatchNews>, mut pings: mpsc::Receiver<Ping>) {
+    async fn work(
+        mut self,
+        mut heard: mpsc::Receiver<News<NodeView>>,
+        mut pings: mpsc::Receiver<Ping>,
+    ) {
         let mut pending = Pending::default();
         loop {
             let now = Instant::now();
@@ -148,12 +151,17 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn hear(&mut self, news: WatchNews) {
+    fn hear(&mut self, news: News<NodeView>) {
         match news {
-            WatchNews::Node(node) => self.offer(node),
-            WatchNews::Gone(uid) => self.gone(uid.as_deref()),
-            WatchNews::Synced => self.connection.watching(),
-            WatchNews::Ended(error) => self.connection.watch_ended(error.as_ref()),
+            News::Object(node) => self.offer(node),
+            News::Gone(uid) => self.gone(&uid),
+            News::Synced => {
+                self.connection.watching();
+                if self.latest.get().is_none() {
+                    self.tell_that_there_is_no_node();
+                }
+            }
+            News::Ended(error) => self.connection.watch_ended(error.as_ref()),
         }
     }
 
@@ -167,13 +175,17 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn gone(&mut self, uid: Option<&str>) {
-        if self.latest.gone(uid) || !self.seen {
-            warn!(
-                node = self.node_name,
-                "there is no such node; waiting for it"
-            );
+    fn gone(&mut self, uid: &str) {
+        if self.latest.gone(uid) {
+            self.tell_that_there_is_no_node();
         }
+    }
+
+    fn tell_that_there_is_no_node(&self) {
+        warn!(
+            node = self.node_name,
+            "there is no such node; waiting for it"
+        );
     }
 
     fn publish(&self) {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Deserializer};
 
+use crate::api::watch::Object;
 use crate::taint::{Effect, TaintMatcher};
 
 /// The part of a Node that decides anything here, as one answer of the server had it. Never changed by hand.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(from = "Object")]
+#[serde(from = "NodeObject")]
 pub struct NodeView {
     /// `metadata.uid`: another uid is another Node.
     pub uid: String,
@@ -21,9 +22,19 @@ pub struct NodeView {
     pub taints: Vec<Taint>,
 }
 
+impl Object for NodeView {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn resource_version(&self) -> u64 {
+        self.resource_version
+    }
+}
+
 /// As the API writes it; all else of a Node is skipped while it is parsed.
 #[derive(Deserialize)]
-struct Object {
+struct NodeObject {
     metadata: Metadata,
     #[serde(default)]
     spec: Spec,
@@ -50,8 +61,8 @@ fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> 
     })
 }
 
-impl From<Object> for NodeView {
-    fn from(Object { metadata, spec }: Object) -> Self {
+impl From<NodeObject> for NodeView {
+    fn from(NodeObject { metadata, spec }: NodeObject) -> Self {
         Self {
             uid: metadata.uid,
             resource_version: metadata.resource_version,
@@ -131,11 +142,9 @@ impl Latest {
         !older
     }
 
-    /// The Node with this uid is gone; without a uid, whichever is known. Gives whether one was known.
-    pub fn gone(&mut self, uid: Option<&str>) -> bool {
-        self.0
-            .take_if(|known| uid.is_none_or(|uid| known.uid == uid))
-            .is_some()
+    /// The Node with this uid is gone. Gives whether it was the one known.
+    pub fn gone(&mut self, uid: &str) -> bool {
+        self.0.take_if(|known| known.uid == uid).is_some()
     }
 }
 
@@ -182,9 +191,9 @@ mod tests {
         let mut latest = Latest::default();
         latest.offer(version("old", "10"));
         assert!(latest.offer(version("new", "3")));
-        assert!(!latest.gone(Some("old")));
+        assert!(!latest.gone("old"));
         assert_eq!(latest.get().unwrap().uid, "new");
-        assert!(latest.gone(Some("new")));
+        assert!(latest.gone("new"));
         assert_eq!(latest.get(), None);
     }
 
