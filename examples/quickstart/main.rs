@@ -14,6 +14,7 @@ mod story;
 mod timeline;
 mod verdict;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
@@ -25,16 +26,28 @@ use untaint::api::{ApiServer, Source};
 use observer::Observer;
 use scene::{NODE, Scene};
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
     // As the program does it: see src/main.rs.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?;
-    runtime.block_on(demonstrate())
+        .build();
+    let verified = match runtime {
+        Ok(runtime) => runtime.block_on(demonstrate()),
+        Err(error) => Err(error.into()),
+    };
+    match verified {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-async fn demonstrate() -> Result<ExitCode> {
+/// Gives whether all was as it should be.
+async fn demonstrate() -> Result<bool> {
     let scene = Scene::set().await?;
     report::introduction(&scene)?;
     let api = ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?;
@@ -53,7 +66,8 @@ async fn demonstrate() -> Result<ExitCode> {
         Err(anyhow!("the agent ended"))
     };
     let mut observer = Observer::new(&scene, status.clone());
-    // The agent goes before its observer: what it says of the gates is on record before a request of its leaves here.
+    // One thread, and the agent goes before its observer: what it says of the gates is on record before a request that
+    // follows from it can leave here.
     let played = tokio::select! {
         biased;
         result = agent => result,
@@ -63,13 +77,9 @@ async fn demonstrate() -> Result<ExitCode> {
     };
     let record = observer.into_record()?;
     let mut verdict = verdict::judge(&record, &scene::expected());
-    verdict
-        .problems
-        .extend(played.err().map(|error| format!("{error:#}")));
+    if let Err(error) = played {
+        verdict.problems.insert(0, format!("{error:#}"));
+    }
     report::summary(&scene.timeline, &record, &verdict)?;
-    Ok(if verdict.problems.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(verdict.problems.is_empty())
 }

@@ -182,11 +182,10 @@ impl<'a> Observer<'a> {
         let not_open = rule.gates.iter().filter(|gate| gate.state != "open");
         let not_open: Vec<_> = not_open.map(|gate| gate.name.as_str()).collect();
         let detail = match rule.decision {
-            "waiting" => format!("waiting: for {}", not_open.join(" and ")),
             "no-node" => "no-node: the Node has not been seen".into(),
-            "ready" => "ready: every gate is open".into(),
-            "absent" => "absent: the Node does not have the taint, and the gates rest".into(),
-            decision => decision.into(),
+            "absent" => "absent: the Node does not have the taint".into(),
+            decision if not_open.is_empty() => format!("{decision}: every gate is open"),
+            decision => format!("{decision}: {} not open", not_open.join(" and ")),
         };
         self.lines.push(Line {
             at: Instant::now(),

@@ -22,15 +22,18 @@ pub(crate) fn introduction(scene: &Scene) -> io::Result<()> {
 /// What it came to.
 pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -> io::Result<()> {
     let entry = |name: &str, text: &str| say(&format!("{name:<15}{text}"));
-    let mut stored = record.events.iter().filter_map(|event| match &event.what {
-        What::Stored(taints) => Some(taints.join(", ")),
-        What::Gate(..) => None,
-    });
-    let before = stored.next().unwrap_or_default();
-    let after = stored.next_back().unwrap_or_default();
+    let stored: Vec<_> = record
+        .events
+        .iter()
+        .filter_map(|event| match &event.what {
+            What::Stored(taints) => Some(taints.join(", ")),
+            What::Gate(..) => None,
+        })
+        .collect();
     say("")?;
-    entry("taints before", &before)?;
-    entry("taints after", &after)?;
+    for (name, taints) in [("before", stored.first()), ("after", stored.last())] {
+        entry(&format!("taints {name}"), taints.map_or("", String::as_str))?;
+    }
     for (removal, number) in verdict.removals.iter().zip(1..) {
         entry(&format!("removal {number}"), &describe(removal))?;
     }
