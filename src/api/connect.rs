@@ -49,12 +49,17 @@ async fn read(source: &Source) -> Result<Config, String> {
     text_file::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let kubeconfig = Kubeconfig::read_from(path);
     let kubeconfig = kubeconfig.map_err(|error| format!("{}: {error}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let config = config.map_err(|error| format!("{}: {error}", path.display()))?;
-    if config.proxy_url.is_some() {
+    // Not `Config::proxy_url`, which the environment sets too: HTTPS_PROXY is for the world outside the cluster.
+    if kubeconfig
+        .clusters
+        .iter()
+        .flat_map(|named| &named.cluster)
+        .any(|cluster| cluster.proxy_url.is_some())
+    {
         return Err(format!("{}: proxy-url is not supported", path.display()));
     }
-    Ok(config)
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    config.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn build(mut config: Config) -> kube::Result<Client> {
