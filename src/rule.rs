@@ -186,8 +186,8 @@ impl RuleState {
     fn recreated(&mut self, node: Option<&NodeView>) -> bool {
         let Some(node) = node else { return false };
         self.uid
-            .replace(node.uid.clone())
-            .is_some_and(|uid| uid != node.uid)
+            .replace(node.metadata.uid.clone())
+            .is_some_and(|uid| uid != node.metadata.uid)
     }
 
     /// What the Node alone says: [`Decision::Waiting`] where it has the taint.

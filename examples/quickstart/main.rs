@@ -16,6 +16,7 @@ mod verdict;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use tokio::signal::ctrl_c;
@@ -62,7 +63,7 @@ async fn demonstrate() -> Result<bool> {
     let start = Notify::new();
     let agent = async {
         start.notified().await;
-        agent::run(configuration, &api, options, sender, pinged).await;
+        agent::run(configuration, Arc::new(api), options, sender, pinged).await;
         Err(anyhow!("the agent ended"))
     };
     let mut observer = Observer::new(&scene, status.clone());

@@ -70,13 +70,13 @@ impl<'a> Agent<'a> {
         };
         let call = match self.writes.next(now, node, &ready(&self.rules)) {
             Next::Send(removal) => Call::Send(removal),
-            Next::Read => Call::Read(node.uid.clone()),
+            Next::Read => Call::Read(node.metadata.uid.clone()),
             Next::Wait(until) => {
                 self.write_at = until;
                 if !self.once.as_ref().is_some_and(|once| once.is_due(now)) {
                     return Pending::default();
                 }
-                Call::Confirm(node.uid.clone())
+                Call::Confirm(node.metadata.uid.clone())
             }
         };
         let (api, name) = (self.api, self.node_name.clone());

@@ -21,6 +21,10 @@ impl Connection {
         self.status.clone()
     }
 
+    pub(super) fn is_watching(&self) -> bool {
+        self.status.watching
+    }
+
     pub(super) fn watching(&mut self) {
         self.status.watching = true;
         if self.watch_failure.end() {
@@ -30,13 +34,13 @@ impl Connection {
         }
     }
 
-    /// Without an error, the server ended the watch in good order.
+    /// Without an error, the server ended the watch in good order: it goes on where it was.
     pub(super) fn watch_ended(&mut self, error: Option<&ApiError>) {
-        self.status.watching = false;
         let Some(error) = error else {
             debug!("the watch ended; watching again");
             return;
         };
+        self.status.watching = false;
         let message = error.to_string();
         if self.watch_failure.is_news(Instant::now(), &message) {
             warn!(error = message, "failed to watch the node; trying again");

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tokio::sync::mpsc;
 use tracing::{debug, info};
 
 use crate::config::Rule;
 use crate::gate::Outcome;
-use crate::gate::runner::{Gates, Update};
+use crate::gate::report::Update;
+use crate::gate::set::{Gates, Surroundings};
 use crate::status::GateStatus;
 
 /// A reason that keeps changing while the state does not is told at most so often.
@@ -25,8 +25,8 @@ pub(crate) struct ObservedGates {
 
 impl ObservedGates {
     /// The gates of `rule`, the `index`-th of the configuration, at rest.
-    pub(crate) fn new(index: usize, rule: &Rule, updates: mpsc::Sender<Update>) -> Self {
-        let gates = Gates::new(index, rule.gates.clone(), updates);
+    pub(crate) fn new(index: usize, rule: &Rule, surroundings: Surroundings) -> Self {
+        let gates = Gates::new(index, rule.gates.clone(), surroundings);
         let now = Timestamp::now();
         let status: Vec<_> = gates
             .states()

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
-use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
 use super::gates::ObservedGates;
 use crate::config::Rule;
-use crate::gate::runner::Update;
+use crate::gate::report::Update;
+use crate::gate::set::Surroundings;
 use crate::node::view::NodeView;
 use crate::rule::{Decision, Occurrence, RuleState};
 use crate::status::RuleStatus;
@@ -25,8 +25,8 @@ pub(super) struct RuleAtWork {
 }
 
 impl RuleAtWork {
-    pub(super) fn new(index: usize, rule: Rule, updates: mpsc::Sender<Update>) -> Self {
-        let gates = ObservedGates::new(index, &rule, updates);
+    pub(super) fn new(index: usize, rule: Rule, surroundings: Surroundings) -> Self {
+        let gates = ObservedGates::new(index, &rule, surroundings);
         Self {
             state: RuleState::new(rule),
             gates,

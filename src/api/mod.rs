@@ -5,6 +5,7 @@
 
 mod connect;
 mod error;
+pub mod object;
 mod stream;
 pub mod watch;
 

@@ -11,10 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::core::params::{ListParams, WatchParams};
 use kube::core::{WatchEvent, request};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::object::Object;
 use super::{ApiError, ApiServer, Lines, valid};
 use crate::backoff::Backoff;
 
@@ -43,12 +43,16 @@ pub struct Collection {
     pub label_selector: String,
 }
 
-/// The part of an object that decides something here.
-pub trait Object: DeserializeOwned {
-    /// `metadata.uid`.
-    fn uid(&self) -> &str;
-    /// `metadata.resourceVersion`. Those of one resource compare as integers (KEP-5504).
-    fn resource_version(&self) -> u64;
+impl Collection {
+    /// The one object of this name.
+    #[must_use]
+    pub fn named(path: &str, name: &str) -> Self {
+        Self {
+            path: path.into(),
+            field_selector: format!("metadata.name={name}"),
+            label_selector: String::new(),
+        }
+    }
 }
 
 /// What the watch tells.
@@ -175,18 +179,18 @@ impl<T: Object> Watch<'_, T> {
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     if self.resume.is_some() {
-                        self.resume = Some(object.resource_version().to_string());
+                        self.resume = Some(object.metadata().resource_version.to_string());
                     } else {
-                        initial.insert(object.uid().to_owned());
+                        initial.insert(object.metadata().uid.clone());
                     }
                     self.tell_of(object).await;
                 }
                 WatchEvent::Deleted(object) => {
                     if self.resume.is_some() {
-                        self.resume = Some(object.resource_version().to_string());
+                        self.resume = Some(object.metadata().resource_version.to_string());
                     }
-                    initial.remove(object.uid());
-                    self.tell_gone(object.uid()).await;
+                    initial.remove(&object.metadata().uid);
+                    self.tell_gone(&object.metadata().uid).await;
                 }
                 WatchEvent::Bookmark(bookmark) => {
                     let metadata = bookmark.metadata;
@@ -223,7 +227,7 @@ impl<T: Object> Watch<'_, T> {
         let listed = list
             .items
             .iter()
-            .map(|object| object.uid().to_owned())
+            .map(|object| object.metadata().uid.clone())
             .collect();
         for object in list.items {
             self.tell_of(object).await;
@@ -238,7 +242,7 @@ impl<T: Object> Watch<'_, T> {
     }
 
     async fn tell_of(&mut self, object: T) {
-        self.alive.insert(object.uid().to_owned());
+        self.alive.insert(object.metadata().uid.clone());
         self.tell(News::Object(object)).await;
     }
 

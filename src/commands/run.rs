@@ -1,5 +1,7 @@
 //! `untaint run`.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info};
@@ -63,7 +65,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         node_name,
         once: once.then_some(settle),
     };
-    let work = agent::run(configuration, &api, options, status, pinged);
+    let work = agent::run(configuration, Arc::new(api), options, status, pinged);
     tokio::select! {
         done = in_time(limit, work) => Ok(match (once, done) {
             (true, true) => Exit::Done,

@@ -10,6 +10,8 @@ use super::{Failure, in_time};
 use crate::agent::gates::ObservedGates;
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
+use crate::gate::observation::Sight;
+use crate::gate::set::Surroundings;
 
 pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
     let WaitArgs {
@@ -37,10 +39,14 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
 
 /// Returns when every gate of every rule has been open for the rule's `stableFor`.
 async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) {
-    let (sender, mut updates) = mpsc::channel(16);
+    let (updates, mut reported) = mpsc::channel(16);
+    let surroundings = Surroundings {
+        updates,
+        sight: Sight::none(),
+    };
     let mut open_since = vec![None; configuration.rules.len()];
     for (index, rule) in configuration.rules.iter().enumerate() {
-        let mut gates = ObservedGates::new(index, rule, sender.clone());
+        let mut gates = ObservedGates::new(index, rule, surroundings.clone());
         gates.run(Instant::now(), 0);
         rules.push(gates);
     }
@@ -62,7 +68,7 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
             return;
         }
         tokio::select! {
-            Some(update) = updates.recv() => rules[update.rule].take(Instant::now(), update),
+            Some(update) = reported.recv() => rules[update.place.rule].take(Instant::now(), update),
             () = sleep_until(done_at.unwrap_or(now).into()), if done_at.is_some() => {}
         }
     }

@@ -8,7 +8,7 @@ use super::fields::Fields;
 use super::network::{grpc, http_get, tcp_socket};
 use super::rules::{NO_GATES, unique_name};
 use super::syntax::{ABSOLUTE_PATH, ARGUMENT, NETWORK_NAME, PLUGIN_TYPE};
-use super::types::{Gate, Group, Probe, Schedule};
+use super::types::{Condition, Gate, Group, Probe, Schedule};
 use super::unique::Unique;
 
 /// The longest delay, period and time-out, in seconds.
@@ -48,7 +48,7 @@ fn gate(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Gate> {
         fields.optional("anyOf");
         probe(fields, checks, names)
     });
-    probe.map(Gate::Probe)
+    probe.map(Gate::from)
 }
 
 fn group(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Group> {
@@ -58,7 +58,7 @@ fn group(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Group> {
         let any_of = fields.required("anyOf")?.filled_list(|member| {
             member.mapping("a member of anyOf", |fields| {
                 let checks = checks(fields);
-                probe(fields, checks, &mut member_names)
+                probe(fields, checks, &mut member_names).map(Condition::Probe)
             })
         });
         Some(Group {

@@ -12,6 +12,7 @@ mod file;
 mod flags;
 mod gates;
 mod network;
+mod observed;
 mod problem;
 mod rules;
 mod syntax;
@@ -29,9 +30,13 @@ pub use checks::{
 };
 pub use file::load;
 pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
+pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
 pub use problem::{LoadError, Problems};
 pub use taints::parse_taint;
-pub use types::{Configuration, Gate, Group, Probe, Rule, Schedule};
+pub use types::{
+    Condition, Configuration, Deadline, DeadlineAction, Gate, Group, Observation, Probe,
+    PublishCondition, Retaint, Rule, Schedule,
+};
 pub use url::http_get_from_url;
 
 use cursor::{Context, Cursor};

@@ -9,12 +9,15 @@ use serde::Serialize;
 
 use super::checks::Check;
 use super::duration;
+use super::observed::Observed;
 use crate::taint::TaintMatcher;
 
 /// A whole configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
+    /// Whether Events are written on the Node.
+    pub events: bool,
     /// Independent of each other; no two can match the same taint on the same Node.
     pub rules: Vec<Rule>,
 }
@@ -35,18 +38,102 @@ pub struct Rule {
     /// How long every gate must have been open without a break.
     #[serde(serialize_with = "duration::serialize")]
     pub stable_for: Duration,
+    /// What happens when the taint has been there for too long.
+    pub deadline: Deadline,
+    /// Whether the taint is put back when a gate closes again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retaint: Option<Retaint>,
+    /// Whether the rule's state is published as a condition of the Node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish_condition: Option<PublishCondition>,
     /// Decide and report, write nothing.
     pub dry_run: bool,
 }
 
-/// One condition of a rule.
+impl Rule {
+    /// A rule with the defaults of all other fields.
+    #[must_use]
+    pub fn new(name: impl Into<String>, taint: TaintMatcher, gates: Vec<Gate>) -> Self {
+        Self {
+            name: name.into(),
+            taint,
+            node_selector: BTreeMap::new(),
+            gates,
+            stable_for: Duration::ZERO,
+            deadline: Deadline::default(),
+            retaint: None,
+            publish_condition: None,
+            dry_run: false,
+        }
+    }
+}
+
+/// `deadline`: what happens when a gate never opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Deadline {
+    /// Counted from the first sight of the taint. Default 10m.
+    #[serde(serialize_with = "duration::serialize")]
+    pub after: Duration,
+    /// Default `Keep`.
+    pub action: DeadlineAction,
+}
+
+impl Default for Deadline {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_mins(10),
+            action: DeadlineAction::Keep,
+        }
+    }
+}
+
+/// What to do at the deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum DeadlineAction {
+    /// Report it, and go on waiting: the node stays out of use.
+    Keep,
+    /// Report it, and remove the taint: the node is used as it is.
+    Remove,
+}
+
+/// `retaint`: only for a taint whose effect is `NoSchedule`, since `NoExecute` would evict a whole node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Retaint {
+    /// How long a gate must have been closed, not unknown; at least 30s, which is the default.
+    #[serde(serialize_with = "duration::serialize")]
+    pub after: Duration,
+}
+
+impl Default for Retaint {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_secs(30),
+        }
+    }
+}
+
+/// `publishCondition`: a condition of the Node that follows the rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PublishCondition {
+    /// The condition's type, a qualified name. `True` while every gate is open.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// What must be so before the taint goes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Gate {
-    /// A single check.
-    Probe(Probe),
+    /// One condition.
+    Single(Condition),
     /// Open while at least one member is.
     AnyOf(Group),
+}
+
+impl From<Probe> for Gate {
+    fn from(probe: Probe) -> Self {
+        Self::Single(Condition::Probe(probe))
+    }
 }
 
 impl Gate {
@@ -54,8 +141,17 @@ impl Gate {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Probe(probe) => &probe.name,
+            Self::Single(condition) => condition.name(),
             Self::AnyOf(group) => &group.name,
+        }
+    }
+
+    /// Its conditions: one, or the members of the group.
+    #[must_use]
+    pub fn conditions(&self) -> &[Condition] {
+        match self {
+            Self::Single(condition) => std::slice::from_ref(condition),
+            Self::AnyOf(group) => &group.any_of,
         }
     }
 }
@@ -67,7 +163,28 @@ pub struct Group {
     /// Unique among the gates of its rule; an RFC 1123 label.
     pub name: String,
     /// At least one.
-    pub any_of: Vec<Probe>,
+    pub any_of: Vec<Condition>,
+}
+
+/// A condition, by where its answer comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Condition {
+    /// The node is asked, time and again.
+    Probe(Probe),
+    /// The API server tells.
+    Observation(Observation),
+}
+
+impl Condition {
+    /// Its `name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Probe(probe) => &probe.name,
+            Self::Observation(observation) => &observation.name,
+        }
+    }
 }
 
 /// A check and when to run it.
@@ -81,6 +198,16 @@ pub struct Probe {
     /// How often, and how many answers make a state.
     #[serde(flatten)]
     pub schedule: Schedule,
+}
+
+/// What the API server must say. It tells of changes by itself, so there is no schedule.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Observation {
+    /// As for a probe.
+    pub name: String,
+    /// What is looked at.
+    #[serde(flatten)]
+    pub object: Observed,
 }
 
 /// The timing fields of a core/v1 `Probe`, with fractions allowed and with defaults for a person who waits.

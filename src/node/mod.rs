@@ -20,11 +20,7 @@ const NODES: &str = "/api/v1/nodes";
 /// The own Node, for a watch.
 #[must_use]
 pub fn collection(name: &str) -> Collection {
-    Collection {
-        path: NODES.into(),
-        field_selector: format!("metadata.name={name}"),
-        label_selector: String::new(),
-    }
+    Collection::named(NODES, name)
 }
 
 /// Reads the Node as etcd has it now: no `resourceVersion`, hence no cache.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{Check, FileCheck, Gate, Probe, Schedule};
+use crate::config::{Check, FileCheck, Probe, Schedule};
 use crate::taint::TaintMatcher;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -13,22 +13,17 @@ fn rule() -> Rule {
         path: "/ready".into(),
         newer_than_boot: false,
     });
-    Rule {
-        name: "cilium".into(),
-        taint: TaintMatcher {
-            key: "t".into(),
-            value: None,
-            effect: None,
-        },
-        node_selector: BTreeMap::new(),
-        gates: vec![Gate::Probe(Probe {
-            name: "ready".into(),
-            check,
-            schedule: Schedule::default(),
-        })],
-        stable_for: Duration::ZERO,
-        dry_run: false,
-    }
+    let probe = Probe {
+        name: "ready".into(),
+        check,
+        schedule: Schedule::default(),
+    };
+    let taint = TaintMatcher {
+        key: "t".into(),
+        value: None,
+        effect: None,
+    };
+    Rule::new("cilium", taint, vec![probe.into()])
 }
 
 fn node(uid: &str, keys: &[(&str, &str)], labels: &Value) -> NodeView {
