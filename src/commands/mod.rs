@@ -142,7 +142,6 @@ fn one_rule(taint: TaintMatcher, gates: GateArgs) -> Configuration {
         })
     });
     Configuration {
-        events: true,
         rules: vec![Rule::new("command-line", taint, gates.collect())],
     }
 }

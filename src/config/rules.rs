@@ -8,7 +8,7 @@ use super::fields::Fields;
 use super::gates::gates;
 use super::syntax::{DNS_LABEL, LABEL_VALUE, QUALIFIED_NAME, shown};
 use super::tree::Value;
-use super::types::{Configuration, Deadline, Rule};
+use super::types::{Configuration, Rule};
 use super::unique::Unique;
 use super::{API_VERSION, KIND, duration, taints};
 use crate::taint::TaintMatcher;
@@ -30,10 +30,7 @@ pub(super) fn configuration(root: &Cursor<'_>) -> Option<Configuration> {
         let rules = fields
             .required("rules")?
             .filled_list(|cursor| rule(cursor, &mut names, &mut claims))?;
-        Some(Configuration {
-            events: true,
-            rules,
-        })
+        Some(Configuration { rules })
     })
 }
 
@@ -79,9 +76,6 @@ fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Vec<Claim>
             node_selector: node_selector?,
             gates: gates?,
             stable_for: stable_for.unwrap_or_default(),
-            deadline: Deadline::default(),
-            retaint: None,
-            publish_condition: None,
             dry_run,
         })
     })

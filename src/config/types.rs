@@ -16,8 +16,6 @@ use crate::taint::TaintMatcher;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
-    /// Whether Events are written on the Node.
-    pub events: bool,
     /// Independent of each other; no two can match the same taint on the same Node.
     pub rules: Vec<Rule>,
 }
@@ -38,14 +36,6 @@ pub struct Rule {
     /// How long every gate must have been open without a break.
     #[serde(serialize_with = "duration::serialize")]
     pub stable_for: Duration,
-    /// What happens when the taint has been there for too long.
-    pub deadline: Deadline,
-    /// Whether the taint is put back when a gate closes again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retaint: Option<Retaint>,
-    /// Whether the rule's state is published as a condition of the Node.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub publish_condition: Option<PublishCondition>,
     /// Decide and report, write nothing.
     pub dry_run: bool,
 }
@@ -60,64 +50,9 @@ impl Rule {
             node_selector: BTreeMap::new(),
             gates,
             stable_for: Duration::ZERO,
-            deadline: Deadline::default(),
-            retaint: None,
-            publish_condition: None,
             dry_run: false,
         }
     }
-}
-
-/// `deadline`: what happens when a gate never opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Deadline {
-    /// Counted from the first sight of the taint. Default 10m.
-    #[serde(serialize_with = "duration::serialize")]
-    pub after: Duration,
-    /// Default `Keep`.
-    pub action: DeadlineAction,
-}
-
-impl Default for Deadline {
-    fn default() -> Self {
-        Self {
-            after: Duration::from_mins(10),
-            action: DeadlineAction::Keep,
-        }
-    }
-}
-
-/// What to do at the deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum DeadlineAction {
-    /// Report it, and go on waiting: the node stays out of use.
-    Keep,
-    /// Report it, and remove the taint: the node is used as it is.
-    Remove,
-}
-
-/// `retaint`: only for a taint whose effect is `NoSchedule`, since `NoExecute` would evict a whole node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Retaint {
-    /// How long a gate must have been closed, not unknown; at least 30s, which is the default.
-    #[serde(serialize_with = "duration::serialize")]
-    pub after: Duration,
-}
-
-impl Default for Retaint {
-    fn default() -> Self {
-        Self {
-            after: Duration::from_secs(30),
-        }
-    }
-}
-
-/// `publishCondition`: a condition of the Node that follows the rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PublishCondition {
-    /// The condition's type, a qualified name. `True` while every gate is open.
-    #[serde(rename = "type")]
-    pub kind: String,
 }
 
 /// What must be so before the taint goes.
