@@ -48,14 +48,21 @@ impl Connection {
         self.status.last_error = Some(Incident::now(message));
     }
 
+    /// A removal succeeded.
     pub(super) fn request_succeeded(&mut self) {
         self.request_failure.end();
     }
 
+    /// What a 4xx leads to, such as a conflict or a denial, is told by who acts on it.
     pub(super) fn request_failed(&mut self, error: &ApiError) {
         let message = error.to_string();
-        if self.request_failure.is_news(Instant::now(), &message) {
+        let is_trouble = error
+            .code()
+            .is_none_or(|code| code == 401 || code == 429 || code >= 500);
+        if is_trouble && self.request_failure.is_news(Instant::now(), &message) {
             info!(error = message, "a request did not succeed; trying again");
+        } else {
+            debug!(error = message, "a request did not succeed; trying again");
         }
         self.status.last_error = Some(Incident::now(message));
     }

@@ -134,7 +134,7 @@ impl<'a> Agent<'a> {
                 pending = self.next_call(now);
             }
             self.publish();
-            let wake = self.wake_at();
+            let wake = self.wake_at(&pending);
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
                 Some(update) = self.updates.recv() => self.rules[update.place.rule].take(Instant::now(), update),
@@ -178,6 +178,7 @@ impl<'a> Agent<'a> {
 
     fn hear(&mut self, news: News<NodeView>) {
         match news {
+            News::Afresh => self.latest.take_whatever_comes(),
             News::Object(node) => self.offer(node),
             News::Gone(uid) => self.gone(&uid),
             News::Synced => {
@@ -192,6 +193,14 @@ impl<'a> Agent<'a> {
 
     fn offer(&mut self, node: NodeView) {
         self.seen = true;
+        if self
+            .latest
+            .get()
+            .is_some_and(|known| known.metadata.uid != node.metadata.uid)
+        {
+            // What was learnt of writes to another Node is not about this one.
+            self.writes = Writes::default();
+        }
         let resource_version = node.metadata.resource_version;
         if self.latest.offer(node) {
             debug!(resource_version, "saw the node");

@@ -16,11 +16,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::object::Object;
 use super::{ApiError, ApiServer, Lines, valid};
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, jittered};
 
-/// How long the server should keep a watch open. Shorter than its own choice of up to an hour costs requests, longer
-/// delays the fallback for a connection that neither PING nor keep-alive shows dead.
-const WATCH_SECONDS: u32 = 570;
+/// How long the server should keep a watch open, and up to half as long again, so that nodes whose watches began
+/// together do not renew them together. Shorter costs requests, longer delays the fallback for a connection that neither
+/// PING nor keep-alive shows dead.
+const WATCH_TIME: Duration = Duration::from_mins(8);
 /// What the server may be late with the end.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 const BACKOFF_BASE: Duration = Duration::from_millis(500);
@@ -58,6 +59,9 @@ impl Collection {
 /// What the watch tells.
 #[derive(Debug)]
 pub enum News<T> {
+    /// The state is about to be asked for anew, past every cache. After a restored backup, versions may be lower than
+    /// before.
+    Afresh,
     /// An object as it was at some time; it may be older than what is known already.
     Object(T),
     /// The object with this uid is no longer there, or no longer selected.
@@ -93,17 +97,20 @@ pub async fn run<T: Object>(
         resume: None,
         alive: HashSet::new(),
     };
-    let limit = Duration::from_secs(WATCH_SECONDS.into()) + WATCH_GRACE;
     let mut backoff = Backoff::new(BACKOFF_BASE);
+    // Whether this outage has been cut short once: a gate that flaps must not do so each time.
+    let mut hurried = false;
     loop {
         let started = Instant::now();
-        let error = match timeout(limit, watch.session()).await {
+        let time = jittered(WATCH_TIME);
+        let error = match timeout(time + WATCH_GRACE, watch.session(time)).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error),
             Err(_) => Some(ApiError::Transport("the watch outlived its time".into())),
         };
         if started.elapsed() > GOOD_WATCH {
             backoff.reset();
+            hurried = false;
         }
         if error.as_ref().is_some_and(refuses_streaming) && watch.initial == Initial::Streamed {
             watch.initial = Initial::Listed;
@@ -116,7 +123,7 @@ pub async fn run<T: Object>(
         let asked = error
             .as_ref()
             .and_then(ApiError::retry_after)
-            .unwrap_or_default();
+            .map_or(Duration::ZERO, jittered);
         if watch.news.send(News::Ended(error)).await.is_err() {
             return;
         }
@@ -128,7 +135,10 @@ pub async fn run<T: Object>(
         };
         tokio::select! {
             () = sleep(backoff.next(cap).max(asked)) => {}
-            Ok(_) = urgent.wait_for(|urgent| *urgent), if !is_urgent && asked.is_zero() => backoff.reset(),
+            Ok(_) = urgent.wait_for(|urgent| *urgent), if !is_urgent && !hurried && asked.is_zero() => {
+                backoff.reset();
+                hurried = true;
+            }
         }
     }
 }
@@ -151,7 +161,10 @@ struct Watch<'a, T> {
 
 impl<T: Object> Watch<'_, T> {
     /// One watch from its start to its end.
-    async fn session(&mut self) -> Result<(), ApiError> {
+    async fn session(&mut self, time: Duration) -> Result<(), ApiError> {
+        if self.resume.is_none() {
+            self.tell(News::Afresh).await;
+        }
         if self.resume.is_none() && self.initial == Initial::Listed {
             self.list().await?;
         }
@@ -159,7 +172,7 @@ impl<T: Object> Watch<'_, T> {
         let params = WatchParams {
             field_selector: Some(self.collection.field_selector.clone()),
             label_selector: self.label_selector(),
-            timeout: Some(WATCH_SECONDS),
+            timeout: u32::try_from(time.as_secs()).ok(),
             bookmarks: true,
             send_initial_events: streamed,
         };

@@ -12,7 +12,7 @@ use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
 use crate::config::{self, Configuration};
 use crate::server::{self, Sources};
-use crate::status::Status;
+use crate::status::{RuleStatus, Status};
 
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let listen = args.listen();
@@ -115,23 +115,20 @@ fn tell_what_is_left(status: Option<&Status>) {
         );
     }
     for rule in &status.rules {
+        let RuleStatus {
+            name,
+            decision,
+            denied,
+            ..
+        } = rule;
+        error!(rule = name, decision, denied, "not in time");
         for gate in rule.gates.iter().filter(|gate| gate.state != "open") {
-            let (rule, decision) = (&rule.name, rule.decision);
             error!(
-                rule,
-                decision,
+                rule = name,
                 gate = gate.name,
                 state = gate.state,
                 reason = gate.message,
                 "not in time"
-            );
-        }
-        if let Some(denied) = &rule.denied {
-            error!(
-                rule = rule.name,
-                decision = rule.decision,
-                error = denied,
-                "not in time: the removal is refused"
             );
         }
     }

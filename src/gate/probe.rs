@@ -12,6 +12,9 @@ use super::threshold::Threshold;
 use super::{Outcome, exec, grpc, http_get, tcp_socket};
 use crate::config::{Check, Exec, Grpc, HttpGet, Probe, TcpSocket};
 
+/// File events that are followed between two periods. Whoever writes without end is looked at once a period.
+const GLANCES: u32 = 50;
+
 /// Evaluates `spec` for ever, and reports changes. For files, a change is a reason to look before the period is over;
 /// the period is the fallback where file events do not arrive.
 pub(super) async fn evaluate(spec: Probe, mut reporter: Reporter) {
@@ -22,14 +25,22 @@ pub(super) async fn evaluate(spec: Probe, mut reporter: Reporter) {
     let mut events = watched(&spec.check).map(FsWatch::new);
     let mut period = interval(schedule.period);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut glances = GLANCES;
     loop {
         tokio::select! {
-            _ = period.tick() => {}
-            () = changed(&mut events) => {}
+            _ = period.tick() => {
+                glances = GLANCES;
+                threshold.record(bounded(&checker, &spec).await);
+            }
+            () = changed(&mut events), if glances > 0 => {
+                glances -= 1;
+                if threshold.glance(bounded(&checker, &spec).await) {
+                    // What counts is a period away from what counts next.
+                    period.reset();
+                }
+            }
         }
-        reporter
-            .report(threshold.record(bounded(&checker, &spec).await))
-            .await;
+        reporter.report(threshold.state()).await;
     }
 }
 

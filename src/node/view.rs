@@ -122,32 +122,44 @@ impl NodeView {
 
 /// The newest Node seen, whichever of watch, GET and PATCH brought it.
 #[derive(Debug, Default)]
-pub struct Latest(Option<NodeView>);
+pub struct Latest {
+    node: Option<NodeView>,
+    /// The next one is taken whatever its version.
+    afresh: bool,
+}
 
 impl Latest {
     /// The Node, unless it is not known to exist.
     #[must_use]
     pub fn get(&self) -> Option<&NodeView> {
-        self.0.as_ref()
+        self.node.as_ref()
     }
 
     /// Takes `node` unless it is older than what is known: after a PATCH's answer, a watch may still deliver the
-    /// Node from before it. Another uid is always taken, since a restored etcd counts from the start again.
+    /// Node from before it. Another uid is another Node, and is always taken.
     pub fn offer(&mut self, node: NodeView) -> bool {
         let is_older = |known: &NodeView| {
             let (known, new) = (&known.metadata, &node.metadata);
             known.uid == new.uid && known.resource_version >= new.resource_version
         };
-        let older = self.0.as_ref().is_some_and(is_older);
+        let older = !self.afresh && self.node.as_ref().is_some_and(is_older);
         if !older {
-            self.0 = Some(node);
+            self.node = Some(node);
+            self.afresh = false;
         }
         !older
     }
 
+    /// The server is asked past every cache: if the answer is older than what is known, a backup was restored.
+    pub fn take_whatever_comes(&mut self) {
+        self.afresh = true;
+    }
+
     /// The Node with this uid is gone. Gives whether it was the one known.
     pub fn gone(&mut self, uid: &str) -> bool {
-        self.0.take_if(|known| known.metadata.uid == uid).is_some()
+        self.node
+            .take_if(|known| known.metadata.uid == uid)
+            .is_some()
     }
 }
 
@@ -191,6 +203,18 @@ mod tests {
         assert!(!latest.offer(version("u", "10")));
         assert!(latest.offer(version("u", "11")));
         assert_eq!(latest.get().unwrap().metadata.resource_version, 11);
+    }
+
+    #[test]
+    fn after_a_restored_backup_the_state_asked_for_anew_is_taken_whatever_its_version() {
+        let mut latest = Latest::default();
+        latest.offer(version("u", "1000"));
+        latest.take_whatever_comes();
+        assert!(latest.offer(version("u", "50")));
+        assert!(
+            !latest.offer(version("u", "49")),
+            "from then on versions count again"
+        );
     }
 
     #[test]

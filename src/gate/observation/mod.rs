@@ -135,8 +135,8 @@ async fn follow_objects<T: Object>(
                 News::Object(object) => _ = objects.insert(object.metadata().uid.clone(), object),
                 News::Gone(uid) => _ = objects.remove(&uid),
                 News::Synced => is_synced = true,
-                // It goes on where it was.
-                News::Ended(None) => {}
+                // It goes on where it was, or says by `Synced` when it has told all.
+                News::Afresh | News::Ended(None) => {}
                 News::Ended(Some(error)) => {
                     is_synced = false;
                     reporter
