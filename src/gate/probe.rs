@@ -5,12 +5,13 @@ use std::path::Path;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::cni_config::CniConfigGate;
+use super::exec::ExecGate;
 use super::file::FileGate;
 use super::fs_watch::FsWatch;
 use super::report::Reporter;
 use super::threshold::Threshold;
-use super::{Outcome, exec, grpc, http_get, tcp_socket};
-use crate::config::{Check, Exec, Grpc, HttpGet, Probe, TcpSocket};
+use super::{Outcome, grpc, http_get, tcp_socket};
+use crate::config::{Check, Grpc, HttpGet, Probe, TcpSocket};
 
 /// File events that are followed between two periods. Whoever writes without end is looked at once a period.
 const GLANCES: u32 = 50;
@@ -71,7 +72,7 @@ enum Checker<'a> {
     HttpGet(&'a HttpGet),
     TcpSocket(&'a TcpSocket),
     Grpc(&'a Grpc),
-    Exec(&'a Exec),
+    Exec(ExecGate),
 }
 
 impl<'a> Checker<'a> {
@@ -82,7 +83,7 @@ impl<'a> Checker<'a> {
             Check::HttpGet(spec) => Self::HttpGet(spec),
             Check::TcpSocket(spec) => Self::TcpSocket(spec),
             Check::Grpc(spec) => Self::Grpc(spec),
-            Check::Exec(spec) => Self::Exec(spec),
+            Check::Exec(spec) => Self::Exec(ExecGate::new(spec)),
         }
     }
 
@@ -93,7 +94,7 @@ impl<'a> Checker<'a> {
             Self::HttpGet(spec) => http_get::check(spec).await,
             Self::TcpSocket(spec) => tcp_socket::check(spec).await,
             Self::Grpc(spec) => grpc::check(spec).await,
-            Self::Exec(spec) => exec::check(spec).await,
+            Self::Exec(gate) => gate.check().await,
         }
     }
 }
