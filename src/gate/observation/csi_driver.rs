@@ -8,6 +8,7 @@ use crate::api::object::{Metadata, Object, or_default};
 use crate::api::watch::Collection;
 use crate::config::CsiDriver;
 use crate::gate::Outcome;
+use crate::text::excerpt;
 
 /// The part of a `CSINode` that matters.
 #[derive(Debug, Deserialize)]
@@ -53,31 +54,27 @@ fn find(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) -> Result<Stri
         return Err("the node has no CSINode yet: the kubelet makes it".into());
     };
     let drivers = &csi_node.spec.drivers;
-    let Some(driver) = drivers.iter().find(|driver| driver.name == expected.name) else {
+    let name = &expected.name;
+    let Some(driver) = drivers.iter().find(|driver| driver.name == *name) else {
         let others: Vec<_> = drivers.iter().map(|driver| driver.name.as_str()).collect();
         let others = if others.is_empty() {
             "none".into()
         } else {
-            others.join(", ")
+            excerpt(&others.join(", "))
         };
         return Err(format!(
-            "driver {} is not in the CSINode; registered: {others}",
-            expected.name
+            "driver {name} is not in the CSINode; registered: {others}"
         ));
     };
-    match driver
-        .allocatable
-        .as_ref()
-        .and_then(|allocatable| allocatable.count)
-    {
-        Some(count) => Ok(format!(
-            "driver {} is registered, for {count} volumes",
-            expected.name
+    let allocatable = driver.allocatable.as_ref();
+    match allocatable.and_then(|allocatable| allocatable.count) {
+        Some(0) if expected.allocatable => Err(format!(
+            "driver {name} is registered with an allocatable.count of 0"
         )),
+        Some(count) => Ok(format!("driver {name} is registered, for {count} volumes")),
         None if expected.allocatable => Err(format!(
-            "driver {} is registered without allocatable.count",
-            expected.name
+            "driver {name} is registered without allocatable.count"
         )),
-        None => Ok(format!("driver {} is registered", expected.name)),
+        None => Ok(format!("driver {name} is registered")),
     }
 }

@@ -1,5 +1,7 @@
 //! `allocatable` and `nodeCondition`: the status of the own Node. Pure.
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
 use crate::config::{Allocatable, NodeCondition};
 use crate::gate::Outcome;
 use crate::node::view::NodeView;
@@ -7,26 +9,25 @@ use crate::text::excerpt;
 
 pub(super) fn allocatable(expected: &Allocatable, node: &NodeView) -> Outcome {
     let resource = &expected.resource;
-    match node
-        .allocatable
-        .get(resource)
-        .map(|quantity| quantity.0.as_str())
-    {
-        None => Outcome::Closed(format!("the Node has no allocatable {resource}")),
-        Some(quantity) if is_zero(quantity) => {
-            Outcome::Closed(format!("allocatable {resource} is {quantity}"))
-        }
-        Some(quantity) => Outcome::Open(format!("allocatable {resource} is {quantity}")),
+    let Some(Quantity(quantity)) = node.allocatable.get(resource) else {
+        return Outcome::Closed(format!("the Node has no allocatable {resource}"));
+    };
+    let seen = format!("allocatable {resource} is {}", excerpt(quantity));
+    if is_nothing(quantity) {
+        Outcome::Closed(seen)
+    } else {
+        Outcome::Open(seen)
     }
 }
 
-/// Whether a quantity (apimachinery `resource.Quantity`) is nothing: no digit of its number is other than 0.
-fn is_zero(quantity: &str) -> bool {
+/// Whether a quantity (apimachinery `resource.Quantity`: a decimal number, then a suffix or an exponent) is not above
+/// zero: it is negative, or no digit of its number is other than 0.
+fn is_nothing(quantity: &str) -> bool {
     let number = quantity
         .split(|c: char| c.is_ascii_alphabetic())
         .next()
         .unwrap_or_default();
-    !number.contains(|c: char| ('1'..='9').contains(&c))
+    number.starts_with('-') || !number.contains(|c: char| ('1'..='9').contains(&c))
 }
 
 pub(super) fn condition(expected: &NodeCondition, node: &NodeView) -> Outcome {
@@ -38,14 +39,13 @@ pub(super) fn condition(expected: &NodeCondition, node: &NodeView) -> Outcome {
     else {
         return Outcome::Closed(format!("the Node has no condition {kind}"));
     };
-    let reason = condition.reason.as_deref().unwrap_or_default();
     let seen = format!("condition {kind} is {}", excerpt(&condition.status));
     if condition.status == *status {
         return Outcome::Open(seen);
     }
-    let message = condition.message.as_deref().unwrap_or_default();
-    Outcome::Closed(format!(
-        "{seen}, not {status}: {}",
-        excerpt(&format!("{reason}: {message}"))
-    ))
+    let words = [&condition.reason, &condition.message];
+    let words = words.map(|word| word.as_deref().unwrap_or_default());
+    let words = words.iter().filter(|word| !word.is_empty());
+    let why: String = words.map(|word| format!(": {word}")).collect();
+    Outcome::Closed(format!("{seen}, not {status}{}", excerpt(&why)))
 }

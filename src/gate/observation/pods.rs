@@ -73,15 +73,15 @@ pub(super) fn judge(expected: &Pods, pods: &HashMap<String, Pod>) -> Outcome {
 }
 
 fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> {
-    let newest = pods
-        .values()
-        .max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0));
-    let revision = newest
-        .and_then(Pod::revision)
-        .filter(|_| expected.newest_revision);
+    // Times are whole seconds: of two pods of the same second, the one that is on its way out is the older one.
+    let newest = pods.values().max_by_key(|pod| {
+        let created = pod.metadata.creation_timestamp.as_ref();
+        (created.map(|time| time.0), !pod.is_terminating())
+    });
+    let revision = newest.and_then(Pod::revision);
     let (mut old, mut terminating, mut unready) = (0, 0, 0);
     for pod in pods.values() {
-        if revision.is_some() && pod.revision() != revision {
+        if expected.newest_revision && pod.revision() != revision {
             old += 1;
         } else if pod.is_terminating() {
             terminating += 1;
@@ -105,7 +105,7 @@ fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> 
         .map(|(n, what)| format!("{n} {what}"))
         .collect();
     let counts = if counts.is_empty() {
-        "there is none".into()
+        "none is there".into()
     } else {
         counts.join(", ")
     };
