@@ -1,7 +1,7 @@
 //! The configuration: one YAML file, read strictly into validated values.
 //!
 //! [`parse`] is pure; [`load`] reads a file. Text → `tree` (YAML with places) → `cursor`, `fields` (values by name,
-//! problems collected) → `rules`, `taints`, `gates`, `network` (meaning). The types have the shape and the field names
+//! problems collected) → `rules`, `taints`, `gates`, `network`, `objects` (meaning). The types have the shape and the field names
 //! of the file, so that [`parse`] reads again what [`show`] writes.
 
 mod checks;
@@ -12,6 +12,7 @@ mod file;
 mod flags;
 mod gates;
 mod network;
+mod objects;
 mod observed;
 mod problem;
 mod rules;

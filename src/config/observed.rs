@@ -25,7 +25,7 @@ pub enum Observed {
 pub struct CsiDriver {
     /// As in `spec.drivers[].name`, such as `ebs.csi.aws.com`.
     pub name: String,
-    /// Whether `allocatable.count` must be there too. Absent, it means that there is no limit.
+    /// Whether `allocatable.count` must be there too, and not zero. Absent, it means that there is no limit.
     pub allocatable: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct NodeCondition {
     /// Its type, such as `Ready`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// `True`, `False` or `Unknown`; default `True`.
+    /// `True`, `False` or `Unknown`, in quotes; default `True`.
     pub status: String,
 }
 
@@ -52,7 +52,7 @@ pub struct NodeCondition {
 pub struct Pods {
     /// Theirs.
     pub namespace: String,
-    /// Labels that they all have.
+    /// Labels that they all have; at least one.
     pub match_labels: BTreeMap<String, String>,
     /// Whether only pods of the newest revision count: those with the `controller-revision-hash` of the pod on this
     /// node that was created last.

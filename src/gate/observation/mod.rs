@@ -6,8 +6,10 @@ mod pods;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::{mpsc, watch};
+use tracing::{info, warn};
 
 use super::Outcome;
 use super::report::Reporter;
@@ -15,6 +17,7 @@ use crate::api::object::Object;
 use crate::api::watch::{Collection, News};
 use crate::api::{ApiServer, watch as api_watch};
 use crate::config::{Observation, Observed};
+use crate::logging::Repetition;
 use crate::node::view::NodeView;
 
 /// News that wait to be looked at. The watch waits when it is full.
@@ -125,6 +128,7 @@ async fn follow_objects<T: Object>(
         return std::future::pending().await;
     };
     let path = collection.path.clone();
+    let mut failure = Repetition::default();
     let (news, mut heard) = mpsc::channel::<News<T>>(QUEUE);
     let watching = api_watch::run::<T>(&api, collection, news, sight.urgent);
     let looking = async {
@@ -134,14 +138,22 @@ async fn follow_objects<T: Object>(
             match news {
                 News::Object(object) => _ = objects.insert(object.metadata().uid.clone(), object),
                 News::Gone(uid) => _ = objects.remove(&uid),
-                News::Synced => is_synced = true,
+                News::Synced => {
+                    is_synced = true;
+                    if failure.end() {
+                        info!(path, "watching for a gate again");
+                    }
+                }
                 // It goes on where it was, or says by `Synced` when it has told all.
                 News::Afresh | News::Ended(None) => {}
                 News::Ended(Some(error)) => {
                     is_synced = false;
-                    reporter
-                        .report(&Outcome::Unknown(format!("cannot watch {path}: {error}")))
-                        .await;
+                    let error = error.to_string();
+                    if failure.is_news(Instant::now(), &error) {
+                        warn!(path, error, "failed to watch for a gate; trying again");
+                    }
+                    let reason = format!("cannot watch {path}: {error}");
+                    reporter.report(&Outcome::Unknown(reason)).await;
                 }
             }
             if is_synced {

@@ -73,15 +73,15 @@ pub(super) fn judge(expected: &Pods, pods: &HashMap<String, Pod>) -> Outcome {
 }
 
 fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> {
-    let newest = pods
-        .values()
-        .max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0));
-    let revision = newest
-        .and_then(Pod::revision)
-        .filter(|_| expected.newest_revision);
+    // Times are whole seconds: of two pods of the same second, the one that is on its way out is the older one.
+    let newest = pods.values().max_by_key(|pod| {
+        let created = pod.metadata.creation_timestamp.as_ref();
+        (created.map(|time| time.0), !pod.is_terminating())
+    });
+    let revision = newest.and_then(Pod::revision);
     let (mut old, mut terminating, mut unready) = (0, 0, 0);
     for pod in pods.values() {
-        if revision.is_some() && pod.revision() != revision {
+        if expected.newest_revision && pod.revision() != revision {
             old += 1;
         } else if pod.is_terminating() {
             terminating += 1;
@@ -105,7 +105,7 @@ fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> 
         .map(|(n, what)| format!("{n} {what}"))
         .collect();
     let counts = if counts.is_empty() {
-        "there is none".into()
+        "none is there".into()
     } else {
         counts.join(", ")
     };
@@ -113,4 +113,121 @@ fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> 
         "no pod in {} is ready on this node: {counts}",
         expected.namespace
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn expected(newest_revision: bool) -> Pods {
+        Pods {
+            namespace: "kube-system".into(),
+            match_labels: [("k8s-app", "cilium"), ("version", "")]
+                .map(|(key, value)| (key.into(), value.into()))
+                .into(),
+            newest_revision,
+        }
+    }
+
+    /// A pod made in this second, of this revision if any, and what it is: ready, not ready or terminating.
+    type Given = (u32, &'static str, &'static str);
+
+    fn look(newest_revision: bool, given: &[Given]) -> Outcome {
+        let pods = given.iter().enumerate().map(|(n, (second, revision, state))| {
+            let mut pod = json!({
+                "metadata": {
+                    "uid": n.to_string(),
+                    "resourceVersion": "1",
+                    "creationTimestamp": format!("2026-01-01T00:00:0{second}Z"),
+                    "labels": {},
+                },
+                "status": {"conditions": [
+                    {"type": "Initialized", "status": "True"},
+                    {"type": "Ready", "status": if *state == "not ready" { "False" } else { "True" }},
+                ]},
+            });
+            if !revision.is_empty() {
+                pod["metadata"]["labels"] = json!({REVISION: revision});
+            }
+            if *state == "terminating" {
+                pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:00Z");
+            }
+            (n.to_string(), serde_json::from_value(pod).unwrap())
+        });
+        judge(&expected(newest_revision), &pods.collect())
+    }
+
+    #[test]
+    fn one_ready_pod_that_is_not_on_its_way_out_is_enough() {
+        let open = || Outcome::Open("a pod in kube-system is ready on this node".into());
+        let closed = |why: &str| {
+            let no = "no pod in kube-system is ready on this node";
+            Outcome::Closed(format!("{no}: {why}"))
+        };
+        let cases: [(&[Given], Outcome, Outcome); 10] = [
+            (&[], closed("none is there"), closed("none is there")),
+            (
+                &[(0, "a", "not ready")],
+                closed("1 not ready"),
+                closed("1 not ready"),
+            ),
+            (
+                &[(0, "a", "terminating")],
+                closed("1 terminating"),
+                closed("1 terminating"),
+            ),
+            (&[(0, "a", "ready")], open(), open()),
+            (&[(0, "", "ready")], open(), open()),
+            (
+                &[
+                    (0, "a", "not ready"),
+                    (0, "a", "ready"),
+                    (0, "a", "terminating"),
+                ],
+                open(),
+                open(),
+            ),
+            (
+                &[(0, "a", "ready"), (1, "b", "not ready")],
+                open(),
+                closed("1 not ready, 1 of an older revision"),
+            ),
+            (&[(0, "a", "ready"), (1, "b", "ready")], open(), open()),
+            (
+                &[(0, "a", "terminating"), (0, "b", "not ready")],
+                closed("1 not ready, 1 terminating"),
+                closed("1 not ready, 1 of an older revision"),
+            ),
+            (
+                &[
+                    (0, "a", "ready"),
+                    (1, "", "not ready"),
+                    (1, "", "not ready"),
+                ],
+                open(),
+                closed("2 not ready, 1 of an older revision"),
+            ),
+        ];
+        for (given, any, newest) in cases {
+            assert_eq!(look(false, given), any, "{given:?}");
+            assert_eq!(look(true, given), newest, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_pod_without_a_status_is_not_ready() {
+        let pod = json!({"metadata": {"uid": "1", "resourceVersion": "1"}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        assert!(!pod.is_ready());
+    }
+
+    #[test]
+    fn the_server_is_asked_for_the_pods_of_this_node_with_all_labels() {
+        let collection = collection(&expected(false), "node-1");
+        assert_eq!(collection.path, "/api/v1/namespaces/kube-system/pods");
+        assert_eq!(collection.field_selector, "spec.nodeName=node-1");
+        assert_eq!(collection.label_selector, "k8s-app=cilium,version=");
+    }
 }
