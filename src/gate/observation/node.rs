@@ -43,11 +43,16 @@ pub(super) fn condition(expected: &NodeCondition, node: &NodeView) -> Outcome {
     if condition.status == *status {
         return Outcome::Open(seen);
     }
-    let words = [&condition.reason, &condition.message];
-    let words = words.map(|word| word.as_deref().unwrap_or_default());
-    let words = words.iter().filter(|word| !word.is_empty());
-    let why: String = words.map(|word| format!(": {word}")).collect();
-    Outcome::Closed(format!("{seen}, not {status}{}", excerpt(&why)))
+    let words = [&condition.reason, &condition.message]
+        .into_iter()
+        .flatten();
+    let words: Vec<_> = words
+        .map(String::as_str)
+        .filter(|word| !word.is_empty())
+        .collect();
+    let why = excerpt(&words.join(": "));
+    let colon = if why.is_empty() { "" } else { ": " };
+    Outcome::Closed(format!("{seen}, not {status}{colon}{why}"))
 }
 
 #[cfg(test)]
