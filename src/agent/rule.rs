@@ -51,6 +51,10 @@ impl RuleAtWork {
         self.gates.all_open()
     }
 
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        self.state.wake_at()
+    }
+
     /// Whether the taint waits for nothing but a write.
     pub(super) fn wants_removal(&self) -> bool {
         self.decision() == Decision::Ready && !self.rule().dry_run
@@ -194,6 +198,13 @@ impl RuleAtWork {
                 warn!(
                     rule,
                     taint, "somebody else removed the taint before the rule was ready"
+                );
+            }
+            Occurrence::Deadline(action) => {
+                let (after, action) = (self.rule().deadline.after.as_secs_f64(), action.as_str());
+                warn!(
+                    rule,
+                    taint, after, action, "the taint has been there for too long"
                 );
             }
             Occurrence::Fight => warn!(
