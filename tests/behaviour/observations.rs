@@ -23,9 +23,9 @@ async fn gates(observed: &[&str]) -> Gates {
         "{{name: last, httpGet: {{port: {}, path: /healthz}}, periodSeconds: 0.05}}",
         gates.health.port()
     );
-    let list = [observed, &[last.as_str()]].concat().join("\n  - ");
+    let all = [observed, &[last.as_str()]].concat().join("\n  - ");
     gates.configure(&format!(
-        "- name: a\n  taint: {{key: example.com/not-ready}}\n  gates:\n  - {list}\n"
+        "- name: a\n  taint: {{key: example.com/not-ready}}\n  gates:\n  - {all}\n"
     ));
     gates
 }

@@ -73,9 +73,9 @@ async fn each_optional_role_is_for_one_resource_and_the_service_account_of_the_p
         let objects = Objects(serde_yaml::from_multiple(&yaml).unwrap());
         assert_eq!(objects.0.len(), 2, "{file}");
         let role = objects.one(kind);
-        let rule =
+        let watching =
             json!({"apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"]});
-        assert_eq!(role["rules"], json!([rule]), "{file}");
+        assert_eq!(role["rules"], json!([watching]), "{file}");
         let binding = objects.one(&format!("{kind}Binding"));
         let reference = json!({
             "apiGroup": "rbac.authorization.k8s.io",

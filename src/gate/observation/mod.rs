@@ -160,7 +160,7 @@ async fn follow_objects<T: Object>(
 async fn until_unknown(node: &mut watch::Receiver<NodeSight>) {
     if node.wait_for(|node| node.now().is_err()).await.is_err() {
         // Nobody tells any more.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

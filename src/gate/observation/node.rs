@@ -43,11 +43,13 @@ pub(super) fn condition(expected: &NodeCondition, node: &NodeView) -> Outcome {
     if condition.status == *status {
         return Outcome::Open(seen);
     }
-    let words = [&condition.reason, &condition.message];
-    let words = words.map(|word| word.as_deref().unwrap_or_default());
-    let words = words.iter().filter(|word| !word.is_empty());
-    let why: String = words.map(|word| format!(": {word}")).collect();
-    Outcome::Closed(format!("{seen}, not {status}{}", excerpt(&why)))
+    let told = [&condition.reason, &condition.message];
+    let told = told.into_iter().flatten().filter(|text| !text.is_empty());
+    let told = told.map(|text| excerpt(text));
+    let parts: Vec<_> = std::iter::once(format!("{seen}, not {status}"))
+        .chain(told)
+        .collect();
+    Outcome::Closed(parts.join(": "))
 }
 
 #[cfg(test)]
