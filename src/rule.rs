@@ -155,6 +155,11 @@ impl RuleState {
         self.open_since = all_open.then(|| self.open_since.unwrap_or(now));
     }
 
+    /// The process has been stopped or starved until `now`: what the gates said before is too old to count on.
+    pub fn paused(&mut self, now: Instant) {
+        self.open_since = self.open_since.map(|_| now);
+    }
+
     /// When every gate will have been open for `stableFor`, if all stay so; `None` while one is not open.
     #[must_use]
     pub fn stable_at(&self) -> Option<Instant> {
@@ -164,6 +169,9 @@ impl RuleState {
     /// Decides anew.
     pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);
+        if recreated {
+            self.tokens = Tokens::default();
+        }
         let before = if recreated {
             Decision::NoNode
         } else {

@@ -10,6 +10,7 @@ use super::gates::ObservedGates;
 use crate::config::Rule;
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
+use crate::logging::Allowance;
 use crate::node::view::NodeView;
 use crate::rule::{Decision, Occurrence, RuleState};
 use crate::status::RuleStatus;
@@ -24,6 +25,8 @@ pub(super) struct RuleAtWork {
     denied: Option<String>,
     /// Whether a removal may have taken effect without an answer: if the taint is gone, that was us.
     unanswered: bool,
+    /// A taint that flaps must not fill the log.
+    allowance: Allowance,
 }
 
 impl RuleAtWork {
@@ -36,6 +39,7 @@ impl RuleAtWork {
             last_removal: None,
             denied: None,
             unanswered: false,
+            allowance: Allowance::default(),
         }
     }
 
@@ -79,7 +83,7 @@ impl RuleAtWork {
         let occurrence = self.state.step(now, node);
         let decision = self.decision();
         if let Some(occurrence) = occurrence {
-            self.tell(occurrence);
+            self.tell(now, occurrence);
         }
         if before != decision {
             self.enter(decision);
@@ -89,6 +93,11 @@ impl RuleAtWork {
         } else {
             self.gates.rest(now);
         }
+    }
+
+    /// See [`RuleState::paused`].
+    pub(super) fn paused(&mut self, now: Instant) {
+        self.state.paused(now);
     }
 
     /// Takes in what a condition reported.
@@ -180,7 +189,15 @@ impl RuleAtWork {
         }
     }
 
-    fn tell(&mut self, occurrence: Occurrence) {
+    fn tell(&mut self, now: Instant, occurrence: Occurrence) {
+        if !self.allowance.take(now) {
+            debug!(
+                rule = self.rule().name,
+                ?occurrence,
+                "not told: it happens too often"
+            );
+            return;
+        }
         let unanswered = std::mem::take(&mut self.unanswered);
         let (rule, taint) = (&self.rule().name, self.rule().taint.to_string());
         match occurrence {

@@ -31,7 +31,7 @@ fn node(uid: &str, keys: &[(&str, &str)], labels: &Value) -> NodeView {
         .iter()
         .map(|(key, effect)| json!({"key": key, "effect": effect}))
         .collect();
-    let metadata = json!({"uid": uid, "resourceVersion": "1", "labels": labels});
+    let metadata = json!({"name": "node", "uid": uid, "resourceVersion": "1", "labels": labels});
     serde_json::from_value(json!({"metadata": metadata, "spec": {"taints": taints}})).unwrap()
 }
 
@@ -179,6 +179,32 @@ fn a_gate_that_closes_and_opens_between_two_decisions_starts_stable_for_again() 
     state.observe(now + 6 * SECOND, true);
     state.step(now + 12 * SECOND, Some(&tainted()));
     assert_eq!(state.decision().until(), Some(now + 16 * SECOND));
+}
+
+#[test]
+fn a_pause_in_which_nothing_was_evaluated_does_not_count_towards_stable_for() {
+    let now = Instant::now();
+    let mut state = RuleState::new(Rule {
+        stable_for: 10 * SECOND,
+        ..rule()
+    });
+    step(&mut state, now, Some(&tainted()), true);
+    state.paused(now + 30 * SECOND);
+    state.step(now + 30 * SECOND, Some(&tainted()));
+    assert_eq!(state.decision().until(), Some(now + 40 * SECOND));
+}
+
+#[test]
+fn a_recreated_node_is_no_fight() {
+    let now = Instant::now();
+    let mut state = RuleState::new(rule());
+    for uid in ["1", "2", "3", "4", "5", "6", "7"] {
+        let node = node(uid, &[("t", "NoSchedule")], &json!({}));
+        step(&mut state, now, Some(&node), true);
+        step(&mut state, now, Some(&node), true);
+        assert_eq!(state.decision(), Decision::Ready, "{uid}");
+        state.removed(now);
+    }
 }
 
 #[test]
