@@ -1,0 +1,77 @@
+//! What an agent costs while there is nothing to do.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use testkit::cluster::Cluster;
+use testkit::health::HealthEndpoint;
+use tokio::time::sleep;
+
+use crate::MIB;
+use crate::subject::{Gate, Subject};
+use crate::table::{Row, Target};
+
+/// Threads that read files end when they have had nothing to do for 10 s (tokio's default).
+const SETTLE: Duration = Duration::from_secs(12);
+
+/// Measures an agent as the DaemonSet runs it, after a removal, for so long.
+pub(crate) async fn measure(
+    cluster: &Cluster,
+    program: &str,
+    duration: Duration,
+) -> Result<Vec<Row>> {
+    let endpoint = HealthEndpoint::start(503).await?;
+    let gates = [Gate::Conflist, Gate::Http(endpoint.port())];
+    let idle = Subject::start(cluster, program, "idle".into(), &gates, "127.0.0.1:0").await?;
+    idle.install_conflist()?;
+    endpoint.set(200);
+    idle.agent.wait_for_message("removed the taint").await?;
+    sleep(SETTLE).await;
+
+    let process = Path::new("/proc").join(idle.agent.id().to_string());
+    let before = switches(&process)?;
+    sleep(duration).await;
+    let after = switches(&process)?;
+    let seconds = duration.as_secs();
+    let (voluntary, involuntary) = (after.0 - before.0, after.1 - before.1);
+    let status = fs::read_to_string(process.join("status"))?;
+    let (resident, own) = (mib(&status, "VmRSS")?, mib(&status, "RssAnon")?);
+    Ok(vec![
+        Row::new(
+            "resident memory while idle",
+            format!("{resident:.1} MiB, {own:.1} of it not the program's file"),
+        )
+        .target(Target::at_most(resident, 8.0, "MiB")),
+        Row::new(
+            &format!("wake-ups in {seconds} idle seconds"),
+            format!("{voluntary} (and {involuntary} preemptions)"),
+        ),
+    ])
+}
+
+/// How often the threads of a process waited for something, and how often they had to make way.
+fn switches(process: &Path) -> Result<(u64, u64)> {
+    let (mut voluntary, mut involuntary) = (0, 0);
+    for task in fs::read_dir(process.join("task"))? {
+        let status = fs::read_to_string(task?.path().join("status"))?;
+        voluntary += field(&status, "voluntary_ctxt_switches")?;
+        involuntary += field(&status, "nonvoluntary_ctxt_switches")?;
+    }
+    Ok((voluntary, involuntary))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no process is that large")]
+fn mib(status: &str, name: &str) -> Result<f64> {
+    Ok((field(status, name)? * 1024) as f64 / MIB)
+}
+
+/// A number in `/proc/PID/status`; memory is in KiB there.
+fn field(status: &str, name: &str) -> Result<u64> {
+    let value = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let value = value.and_then(|value| value.split_whitespace().next());
+    Ok(value.with_context(|| name.to_owned())?.parse()?)
+}
