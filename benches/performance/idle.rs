@@ -16,6 +16,15 @@ use crate::table::{Row, Target};
 /// Threads that read files end when they have had nothing to do for 10 s (tokio's default).
 const SETTLE: Duration = Duration::from_secs(12);
 
+/// Seconds from one HTTP/2 PING of the agent's to the next.
+const PING: u64 = 15;
+/// Up to three steps of tokio's timer wheel to the PING's time, one for its time-out, and the answer.
+const WAKES_PER_PING: u64 = 5;
+/// Seconds from one bookmark of the server's to the next.
+const BOOKMARK: u64 = 60;
+/// It may arrive in two parts.
+const WAKES_PER_BOOKMARK: u64 = 2;
+
 /// Measures an agent as the DaemonSet runs it, after a removal, for so long.
 pub(crate) async fn measure(
     cluster: &Cluster,
@@ -35,6 +44,8 @@ pub(crate) async fn measure(
     sleep(duration).await;
     let after = switches(&process)?;
     let seconds = duration.as_secs();
+    let limit =
+        seconds.div_ceil(PING) * WAKES_PER_PING + seconds.div_ceil(BOOKMARK) * WAKES_PER_BOOKMARK;
     let (voluntary, involuntary) = (after.0 - before.0, after.1 - before.1);
     let status = fs::read_to_string(process.join("status"))?;
     let (resident, own) = (mib(&status, "VmRSS")?, mib(&status, "RssAnon")?);
@@ -46,8 +57,12 @@ pub(crate) async fn measure(
         .target(Target::at_most(resident, 8.0, "MiB")),
         Row::new(
             &format!("wake-ups in {seconds} idle seconds"),
-            format!("{voluntary} (and {involuntary} preemptions)"),
-        ),
+            format!("{voluntary}, and preempted {involuntary} times"),
+        )
+        .target(Target::new(
+            voluntary <= limit,
+            format!("≤ {limit}: PINGs and bookmarks"),
+        )),
     ])
 }
 

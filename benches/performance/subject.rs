@@ -13,6 +13,9 @@ use crate::TAINT;
 
 const CONFLIST: &str = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
 
+const UNFINISHED: &str = "net.d/10-demo.conflist.tmp";
+const FINISHED: &str = "net.d/10-demo.conflist";
+
 /// What the agent waits for, with every field left at its default.
 pub(crate) enum Gate {
     Conflist,
@@ -59,9 +62,8 @@ impl<'a> Subject<'a> {
         let directory = TempDir::new()?;
         let path = directory.path();
         let kubeconfig = cluster.agent_kubeconfig(path, &node).await?;
-        // A CNI writes aside and renames.
         fs::create_dir(path.join("net.d"))?;
-        fs::write(path.join("conflist"), CONFLIST)?;
+        fs::write(path.join(UNFINISHED), CONFLIST)?;
         let config = path.join("config.yaml");
         let gates_yaml: String = gates.iter().map(|gate| gate.yaml(path)).collect();
         let rule = format!(
@@ -97,10 +99,7 @@ impl<'a> Subject<'a> {
     /// As a CNI does: whole, by a rename.
     pub(crate) fn install_conflist(&self) -> Result<()> {
         let path = self.directory.path();
-        Ok(fs::rename(
-            path.join("conflist"),
-            path.join("net.d/10-demo.conflist"),
-        )?)
+        Ok(fs::rename(path.join(UNFINISHED), path.join(FINISHED))?)
     }
 
     /// What the agent has asked of the server.
