@@ -46,13 +46,22 @@ pub(crate) async fn measure(
     let seconds = duration.as_secs();
     let limit =
         seconds.div_ceil(PING) * WAKES_PER_PING + seconds.div_ceil(BOOKMARK) * WAKES_PER_BOOKMARK;
-    let (voluntary, involuntary) = (after.0 - before.0, after.1 - before.1);
+    let (voluntary, involuntary) = (
+        after.0.saturating_sub(before.0),
+        after.1.saturating_sub(before.1),
+    );
     let status = fs::read_to_string(process.join("status"))?;
-    let (resident, own) = (mib(&status, "VmRSS")?, mib(&status, "RssAnon")?);
+    let [resident, anonymous, peak] = [
+        mib(&status, "VmRSS")?,
+        mib(&status, "RssAnon")?,
+        mib(&status, "VmHWM")?,
+    ];
     Ok(vec![
         Row::new(
             "resident memory while idle",
-            format!("{resident:.1} MiB, {own:.1} of it not the program's file"),
+            format!(
+                "{resident:.1} MiB ({anonymous:.1} without the program's file; peak {peak:.1})"
+            ),
         )
         .target(Target::at_most(resident, 8.0, "MiB")),
         Row::new(

@@ -35,7 +35,7 @@ struct Arguments {
     #[arg(long)]
     check: bool,
     /// Rounds of each latency
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// For how many seconds to count the wake-ups of an idle agent
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
