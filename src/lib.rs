@@ -18,6 +18,8 @@ pub mod rule;
 pub mod server;
 pub mod status;
 pub mod taint;
+mod text;
+mod text_file;
 
 /// `User-Agent` of every request, to the API server and to probed endpoints.
 pub(crate) const USER_AGENT: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));

@@ -1,27 +1,27 @@
 //! The only composer: brings the watch, the gates, the decisions and the writes together in one loop.
 
+mod calls;
+mod connection;
 pub(crate) mod gates;
 mod once;
 mod rule;
 
-use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::Taint;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
-use crate::api::{ApiError, ApiServer};
+use crate::api::ApiServer;
 use crate::config::Configuration;
-use crate::logging::Repetition;
+use crate::gate::runner::Update;
 use crate::node;
-use crate::node::patch::Removal;
-use crate::node::removal::{Next, Verdict, Writes};
+use crate::node::removal::Writes;
 use crate::node::view::{Latest, NodeView};
 use crate::node::watch::WatchNews;
-use crate::status::{ApiStatus, Incident, NodeStatus, Status};
-use crate::taint::TaintMatcher;
+use crate::status::{NodeStatus, Status};
+use calls::Pending;
+use connection::Connection;
 use once::Once;
 use rule::RuleAtWork;
 
@@ -59,29 +59,6 @@ pub async fn run(
     }
 }
 
-/// A request under way. At most one at a time.
-enum Call {
-    /// A removal.
-    Send(Removal),
-    /// A read before the next removal, of the Node with this uid.
-    Read(String),
-    /// The last look of [`Options::once`], at the Node with this uid.
-    Confirm(String),
-}
-
-impl Call {
-    /// Of the Node it is about.
-    fn uid(&self) -> &str {
-        match self {
-            Self::Send(removal) => &removal.uid,
-            Self::Read(uid) | Self::Confirm(uid) => uid,
-        }
-    }
-}
-
-type Answer = Result<NodeView, ApiError>;
-type Pending<'a> = (Call, Pin<Box<dyn Future<Output = Answer> + 'a>>);
-
 struct Agent<'a> {
     api: &'a ApiServer,
     node_name: String,
@@ -93,11 +70,9 @@ struct Agent<'a> {
     write_at: Option<Instant>,
     once: Option<Once>,
     urgent: watch::Sender<bool>,
-    watch_failure: Repetition,
-    request_failure: Repetition,
-    api_status: ApiStatus,
+    connection: Connection,
     status: watch::Sender<Option<Status>>,
-    updates: mpsc::Receiver<crate::gate::runner::Update>,
+    updates: mpsc::Receiver<Update>,
 }
 
 impl<'a> Agent<'a> {
@@ -123,20 +98,18 @@ impl<'a> Agent<'a> {
             write_at: None,
             once: options.once.map(Once::new),
             urgent,
-            watch_failure: Repetition::default(),
-            request_failure: Repetition::default(),
-            api_status: ApiStatus::default(),
+            connection: Connection::default(),
             status,
             updates,
         }
     }
 
     async fn work(mut self, mut heard: mpsc::Receiver<WatchNews>, mut pings: mpsc::Receiver<Ping>) {
-        let mut pending: Option<Pending<'a>> = None;
+        let mut pending = Pending::default();
         loop {
             let now = Instant::now();
             // While a removal is under way, what happens to its taints may be its own doing: its answer decides.
-            if !matches!(pending, Some((Call::Send(_), _))) {
+            if !pending.is_removal() {
                 self.step(now);
             }
             if pending.is_none() {
@@ -147,7 +120,7 @@ impl<'a> Agent<'a> {
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
                 Some(update) = self.updates.recv() => self.rules[update.rule].take(Instant::now(), update),
-                (call, answer) = answered(&mut pending) => {
+                (call, answer) = pending.answered() => {
                     if self.take_answer(&call, answer) {
                         self.publish();
                         return;
@@ -163,74 +136,24 @@ impl<'a> Agent<'a> {
         for rule in &mut self.rules {
             rule.step(now, self.latest.get());
         }
-        let waits_for_node = |rule: &RuleAtWork| self.latest.get().is_none() && rule.all_open();
-        let urgent = self
-            .rules
-            .iter()
-            .any(|rule| waits_for_node(rule) || rule.wants_removal());
+        let node = self.latest.get();
+        let waits_for_node = |rule: &RuleAtWork| node.is_none() && rule.all_open();
+        let mut rules = self.rules.iter();
+        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants_removal());
         self.urgent
             .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
-        let done = self
-            .latest
-            .get()
-            .is_some_and(|node| !node.may_be_tainted_by_karpenter())
-            && self.rules.iter().all(RuleAtWork::is_done);
         if let Some(once) = &mut self.once {
-            once.step(now, done);
+            let settled = node.is_some_and(|node| !node.may_be_tainted_by_karpenter());
+            once.step(now, settled && self.rules.iter().all(RuleAtWork::is_done));
         }
-    }
-
-    fn next_call(&mut self, now: Instant) -> Option<Pending<'a>> {
-        self.write_at = None;
-        let node = self.latest.get()?;
-        let call = match self.writes.next(now, node, &ready(&self.rules)) {
-            Next::Send(removal) => Call::Send(removal),
-            Next::Read => Call::Read(node.uid.clone()),
-            Next::Wait(until) => {
-                self.write_at = until;
-                if !self.once.as_ref().is_some_and(|once| once.is_due(now)) {
-                    return None;
-                }
-                Call::Confirm(node.uid.clone())
-            }
-        };
-        let (api, name) = (self.api, self.node_name.clone());
-        let answer: Pin<Box<dyn Future<Output = Answer> + 'a>> = match &call {
-            Call::Send(removal) => {
-                let removal = removal.clone();
-                Box::pin(async move { node::patch(api, &name, &removal).await })
-            }
-            Call::Read(_) | Call::Confirm(_) => {
-                Box::pin(async move { node::get(api, &name).await })
-            }
-        };
-        Some((call, answer))
     }
 
     fn hear(&mut self, news: WatchNews) {
         match news {
             WatchNews::Node(node) => self.offer(node),
             WatchNews::Gone(uid) => self.gone(uid.as_deref()),
-            WatchNews::Synced => {
-                self.api_status.watching = true;
-                if self.watch_failure.end() {
-                    info!("watching the node again");
-                } else {
-                    debug!("watching the node");
-                }
-            }
-            WatchNews::Ended(None) => {
-                self.api_status.watching = false;
-                debug!("the watch ended; watching again");
-            }
-            WatchNews::Ended(Some(error)) => {
-                self.api_status.watching = false;
-                let message = error.to_string();
-                if self.watch_failure.is_news(Instant::now(), &message) {
-                    warn!(error = message, "failed to watch the node; trying again");
-                }
-                self.api_status.last_error = Some(Incident::now(message));
-            }
+            WatchNews::Synced => self.connection.watching(),
+            WatchNews::Ended(error) => self.connection.watch_ended(error.as_ref()),
         }
     }
 
@@ -253,81 +176,6 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Gives whether all is done.
-    fn take_answer(&mut self, call: &Call, answer: Answer) -> bool {
-        let now = Instant::now();
-        let verdict = match call {
-            Call::Send(removal) => self.writes.sent(now, removal, &answer),
-            Call::Read(_) => self.writes.read(now, &ready(&self.rules), &answer),
-            Call::Confirm(_) => None,
-        };
-        let succeeded = answer.is_ok();
-        match answer {
-            Ok(node) => {
-                self.request_failure.end();
-                if let Some(Verdict::Removed(taints)) = &verdict {
-                    self.removed(now, taints, &node);
-                }
-                self.offer(node);
-            }
-            Err(error) if error.code() == Some(404) => self.gone(Some(call.uid())),
-            Err(error) => self.failed(now, &error),
-        }
-        if let Some(Verdict::Denied {
-            taint,
-            message,
-            first,
-        }) = verdict
-        {
-            self.denied(&taint, &message, first);
-        }
-        match (call, &mut self.once) {
-            (Call::Confirm(_), Some(once)) if !succeeded => once.postpone(now),
-            (Call::Confirm(_), Some(_)) => {
-                self.step(now);
-                return self.once.as_ref().is_some_and(|once| once.is_due(now));
-            }
-            _ => {}
-        }
-        false
-    }
-
-    fn failed(&mut self, now: Instant, error: &ApiError) {
-        let message = error.to_string();
-        if self.request_failure.is_news(now, &message) {
-            info!(
-                error = message,
-                "a request to the API server did not succeed; trying again"
-            );
-        }
-        self.api_status.last_error = Some(Incident::now(message));
-    }
-
-    fn removed(&mut self, now: Instant, taints: &[Taint], node: &NodeView) {
-        for rule in &mut self.rules {
-            let matcher = rule.rule().taint.clone();
-            for taint in taints.iter().filter(|taint| matcher.matches(taint)) {
-                rule.removed(now, taint, node.has(&matcher));
-            }
-        }
-    }
-
-    fn denied(&mut self, taint: &Taint, message: &str, first: bool) {
-        let rule = self
-            .rules
-            .iter_mut()
-            .find(|rule| rule.rule().taint.matches(taint));
-        if let Some(rule) = rule {
-            rule.denied(taint, message, first);
-        }
-    }
-
-    fn wake_at(&self) -> Option<Instant> {
-        let rules = self.rules.iter().filter_map(|rule| rule.decision().until());
-        let once = self.once.as_ref().and_then(Once::due_at);
-        rules.chain(self.write_at).chain(once).min()
-    }
-
     fn publish(&self) {
         let status = Status {
             version: env!("CARGO_PKG_VERSION"),
@@ -336,7 +184,7 @@ impl<'a> Agent<'a> {
                 seen: self.seen,
                 resource_version: self.latest.get().map(|node| node.resource_version),
             },
-            api: self.api_status.clone(),
+            api: self.connection.status(),
             rules: self.rules.iter().map(RuleAtWork::status).collect(),
         };
         self.status.send_if_modified(|known| {
@@ -345,26 +193,5 @@ impl<'a> Agent<'a> {
                 true
             }
         });
-    }
-}
-
-/// The taints that wait for nothing but a write.
-fn ready(rules: &[RuleAtWork]) -> Vec<&TaintMatcher> {
-    rules
-        .iter()
-        .filter(|rule| rule.wants_removal())
-        .map(|rule| &rule.rule().taint)
-        .collect()
-}
-
-/// The answer to the request under way; for ever, if there is none.
-async fn answered(pending: &mut Option<Pending<'_>>) -> (Call, Answer) {
-    let Some((_, answer)) = pending else {
-        return std::future::pending().await;
-    };
-    let answer = answer.await;
-    match pending.take() {
-        Some((call, _)) => (call, answer),
-        None => std::future::pending().await,
     }
 }

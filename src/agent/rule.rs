@@ -84,20 +84,22 @@ impl RuleAtWork {
         self.gates.take(now, update);
     }
 
-    /// A write of ours took `taint` off. `more`: the Node has another taint of this rule.
-    pub(super) fn removed(&mut self, now: Instant, taint: &Taint, more: bool) {
-        let (rule, value) = (
-            &self.rule().name,
-            taint.value.as_deref().unwrap_or_default(),
-        );
-        info!(
-            rule,
-            key = taint.key,
-            value,
-            effect = taint.effect,
-            "removed the taint"
-        );
-        if !more {
+    /// A write of ours took `taints` off, and this is the Node afterwards.
+    pub(super) fn removed(&mut self, now: Instant, taints: &[Taint], node: &NodeView) {
+        let (rule, matcher) = (&self.rule().name, &self.rule().taint);
+        let mut mine = taints
+            .iter()
+            .filter(|taint| matcher.matches(taint))
+            .peekable();
+        let is_done = mine.peek().is_some() && !node.has(matcher);
+        for Taint {
+            key, value, effect, ..
+        } in mine
+        {
+            let value = value.as_deref().unwrap_or_default();
+            info!(rule, key, value, effect, "removed the taint");
+        }
+        if is_done {
             self.state.removed(now);
             self.last_removal = Some(Timestamp::now());
         }
@@ -157,7 +159,7 @@ impl RuleAtWork {
             Occurrence::RemovedByOther { ready: false } => {
                 warn!(
                     rule,
-                    taint, "somebody else removed the taint while a gate was not open"
+                    taint, "somebody else removed the taint before the rule was ready"
                 );
             }
             Occurrence::Fight => warn!(

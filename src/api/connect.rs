@@ -18,6 +18,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceBuilder};
 
 use super::{ApiError, Source};
+use crate::text_file;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A half-open connection is noticed after an interval and a time-out.
@@ -44,7 +45,10 @@ async fn read(source: &Source) -> Result<Config, String> {
         }
         Source::Kubeconfig(path) => path,
     };
-    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| error.to_string())?;
+    // kube reads without a limit, and panics at UTF-16 of an odd length.
+    text_file::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let kubeconfig = Kubeconfig::read_from(path);
+    let kubeconfig = kubeconfig.map_err(|error| format!("{}: {error}", path.display()))?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let config = config.map_err(|error| format!("{}: {error}", path.display()))?;
     if config.proxy_url.is_some() {

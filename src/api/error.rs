@@ -7,6 +7,8 @@ use std::time::Duration;
 use kube::core::Status;
 use tokio_rustls::rustls;
 
+use crate::text::printable;
+
 /// Longest message kept of a server or a proxy.
 const MAX_MESSAGE: usize = 1024;
 
@@ -64,7 +66,7 @@ impl ApiError {
         if let Ok(status) = serde_json::from_slice::<Status>(body) {
             return Self::from_status(&Status { code, ..status }, retry_after);
         }
-        let message = bounded(String::from_utf8_lossy(body).trim());
+        let message = printable(String::from_utf8_lossy(body).trim(), MAX_MESSAGE);
         Self::Refused {
             code,
             message,
@@ -81,7 +83,7 @@ impl ApiError {
             .filter(|seconds| *seconds > 0);
         Self::Refused {
             code: status.code,
-            message: bounded(&status.message),
+            message: printable(&status.message, MAX_MESSAGE),
             detailed: details
                 .is_some_and(|details| !details.name.is_empty() || !details.causes.is_empty()),
             retry_after: retry_after.or(asked.map(|seconds| Duration::from_secs(seconds.into()))),
@@ -99,7 +101,7 @@ impl ApiError {
                 causes.push(cause);
             }
         }
-        let message = bounded(&causes.join(": "));
+        let message = printable(&causes.join(": "), MAX_MESSAGE);
         if chain.iter().any(|cause| is_certificate_error(*cause)) {
             Self::Certificate(message)
         } else {
@@ -116,8 +118,4 @@ fn is_certificate_error(error: &(dyn Error + 'static)) -> bool {
         .and_then(|inner| inner.downcast_ref())
         .or_else(|| error.downcast_ref());
     matches!(error, Some(rustls::Error::InvalidCertificate(_)))
-}
-
-fn bounded(text: &str) -> String {
-    text.chars().take(MAX_MESSAGE).collect()
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::text::printable;
+
 /// Characters of a message. Kubernetes allows 1024 bytes in an Event's note.
 const MAX_CHARS: usize = 900;
 /// Characters of one name inside a message, so that it cannot push the rest out.
@@ -12,12 +14,12 @@ const MAX_NAMES: usize = 8;
 /// `message` as one line of bounded length, in which only printable characters are left as they are.
 #[must_use]
 pub fn one_line(message: &str) -> String {
-    bounded(message, MAX_CHARS)
+    printable(message, MAX_CHARS)
 }
 
 /// A name out of somebody's file.
 pub(super) fn name(name: &str) -> String {
-    bounded(name, MAX_NAME_CHARS)
+    printable(name, MAX_NAME_CHARS)
 }
 
 /// Several of them.
@@ -33,20 +35,6 @@ pub(super) fn names<S: AsRef<str>>(names: &[S]) -> String {
         _ = write!(text, " and {more} more");
     }
     text
-}
-
-fn bounded(text: &str, max_chars: usize) -> String {
-    let mut escaped = text.chars().flat_map(|c| {
-        let quoted = matches!(c, '"' | '\'' | '\\');
-        let plain = quoted.then_some(c);
-        let other = (!quoted).then(|| c.escape_debug());
-        plain.into_iter().chain(other.into_iter().flatten())
-    });
-    let mut line: String = escaped.by_ref().take(max_chars).collect();
-    if escaped.next().is_some() {
-        line.push('…');
-    }
-    line
 }
 
 #[cfg(test)]

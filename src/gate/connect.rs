@@ -9,8 +9,8 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use super::text::plain;
 use crate::config::Endpoint;
+use crate::text::plain;
 
 /// TCP, a unix socket, or TLS over either.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

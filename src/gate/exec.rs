@@ -19,8 +19,8 @@ use self::group::Group;
 use self::output::Output;
 use super::Outcome;
 use super::drive::while_driving;
-use super::text::{excerpt, plain};
 use crate::config::Exec;
+use crate::text::{excerpt, plain};
 
 /// Where a script finds its commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -23,8 +23,8 @@ use tower::service_fn;
 use super::Outcome;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
-use super::text::excerpt;
 use crate::config::{Endpoint, Grpc};
+use crate::text::excerpt;
 
 /// The answer is a message of two bytes.
 const MESSAGE_LIMIT: usize = 1024;

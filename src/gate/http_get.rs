@@ -22,8 +22,8 @@ use self::target::Target;
 use super::Outcome;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
-use super::text::{excerpt, plain};
 use crate::config::{Expect, HttpGet, Scheme};
+use crate::text::{excerpt, plain};
 
 /// Redirects followed before giving up.
 const MAX_REDIRECTS: usize = 10;

@@ -14,7 +14,6 @@ pub mod runner;
 pub mod tcp_socket;
 #[cfg(test)]
 mod testing;
-mod text;
 pub mod threshold;
 
 /// What one evaluation of a gate found, with what a person should know of it.

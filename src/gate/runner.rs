@@ -44,16 +44,14 @@ impl Gates {
     /// The gates of rule `rule`, at rest. Changes are sent to `updates`.
     #[must_use]
     pub fn new(rule: usize, gates: Vec<Gate>, updates: mpsc::Sender<Update>) -> Self {
-        let mut gates = Self {
+        Self {
             rule,
+            outcomes: unevaluated(&gates),
             specs: gates,
-            outcomes: Vec::new(),
             round: None,
             tasks: JoinSet::new(),
             updates,
-        };
-        gates.rest();
-        gates
+        }
     }
 
     /// Evaluates the gates from now on. Starts afresh unless `round` is under way already.
@@ -79,14 +77,10 @@ impl Gates {
 
     /// Ends every evaluation, with its connections, processes and file watches, and forgets what it found.
     pub fn rest(&mut self) {
-        self.tasks.abort_all();
-        self.tasks = JoinSet::new();
-        self.round = None;
-        self.outcomes = self
-            .specs
-            .iter()
-            .map(|gate| vec![Outcome::unevaluated(); probes(gate).len()])
-            .collect();
+        if self.round.take().is_some() {
+            self.tasks = JoinSet::new();
+            self.outcomes = unevaluated(&self.specs);
+        }
     }
 
     /// Takes in an update, unless it is of an earlier round.
@@ -111,6 +105,11 @@ impl Gates {
             .iter()
             .all(|outcomes| outcomes.iter().any(Outcome::is_open))
     }
+}
+
+fn unevaluated(gates: &[Gate]) -> Vec<Vec<Outcome>> {
+    let outcomes = |gate| vec![Outcome::unevaluated(); probes(gate).len()];
+    gates.iter().map(outcomes).collect()
 }
 
 /// Evaluates every probe of `gates` once, delays and thresholds aside. Gives each gate's name and state.

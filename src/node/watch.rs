@@ -90,20 +90,12 @@ pub async fn run(
             .as_ref()
             .and_then(ApiError::retry_after)
             .unwrap_or_default();
-        let expired = error
-            .as_ref()
-            .is_some_and(|error| error.code() == Some(410));
-        let refused =
-            error.as_ref().is_some_and(refuses_streaming) && watch.initial == Initial::Streamed;
-        if refused {
+        if error.as_ref().is_some_and(refuses_streaming) && watch.initial == Initial::Streamed {
             watch.initial = Initial::Listed;
             continue;
         }
-        if expired
-            || error
-                .as_ref()
-                .is_some_and(|error| matches!(error, ApiError::Malformed(_)))
-        {
+        if error.is_some() {
+            // The version may be too old (410) or, after etcd was restored, from a future that never came.
             watch.resume = None;
         }
         if watch.news.send(WatchNews::Ended(error)).await.is_err() {

@@ -104,7 +104,7 @@ async fn a_taint_that_somebody_else_removes_while_a_gate_is_closed_is_told_once(
         .set_taints(scene.name, &[FOREIGN])
         .await
         .unwrap();
-    let message = "somebody else removed the taint while a gate was not open";
+    let message = "somebody else removed the taint before the rule was ready";
     let told = agent.wait_for_message(message).await.unwrap();
     assert_eq!(
         (&told["level"], &told["rule"]),

@@ -79,7 +79,7 @@ async fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_ag
     ];
     for answer in answers {
         let scene = OnStandIn::with(&[TAINT, FOREIGN], Gates::open().await).await;
-        scene.server.respond_next(Verb::Patch, 12, answer);
+        scene.server.respond_next(Verb::Patch, 8, answer);
         let _agent = scene.agent(&[]);
         scene.wait_for_taints(&[FOREIGN]).await;
         let verbs = scene.verbs();
@@ -87,7 +87,7 @@ async fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_ag
         assert!(verbs[1..].chunks(2).all(
             |pair| pair[0] == Verb::Patch && pair.get(1).is_none_or(|verb| *verb == Verb::Get)
         ));
-        assert_eq!(scene.count(Verb::Patch), 13);
+        assert_eq!(scene.count(Verb::Patch), 9);
         let patches = scene.all(Verb::Patch);
         let longest = patches
             .windows(2)
@@ -191,4 +191,31 @@ async fn a_watch_refused_with_retry_after_is_not_tried_before() {
     scene.wait_for_taints(&[]).await;
     let watches = scene.all(Verb::Watch);
     assert!(watches[1].at - watches[0].at >= Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_connection_that_falls_silent_is_noticed_by_its_pings() {
+    let Some(scene) = OnCluster::with("half-open", &[FOREIGN], Gates::open().await).await else {
+        return;
+    };
+    let proxy = FaultProxy::start(scene.cluster.address()).await.unwrap();
+    point_at(&scene.kubeconfig, proxy.address()).unwrap();
+    let mut agent = scene.agent(&[]);
+    agent.wait_for_message("watching the node").await.unwrap();
+    proxy.set(Mode::BlackHole);
+    scene
+        .cluster
+        .set_taints(scene.name, &[FOREIGN, TAINT])
+        .await
+        .unwrap();
+    let is_noticed = async {
+        while agent.count("failed to watch the node; trying again") == 0 {
+            agent.next_log().await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), is_noticed)
+        .await
+        .unwrap();
+    proxy.set(Mode::Pass);
+    scene.wait_for_taints(&[FOREIGN]).await;
 }

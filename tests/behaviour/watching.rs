@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::api::{Options, Verb};
+use testkit::api::{Answer, Options, Verb};
 use testkit::cluster;
 
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
@@ -50,8 +50,14 @@ async fn a_watch_that_ends_is_resumed_where_it_ended_and_never_in_a_hurry() {
     scene.wait_for(Verb::Watch, 5).await;
     let watches = scene.all(Verb::Watch);
     assert!(
-        watches[1].uri.contains("resourceVersion=1")
-            && !watches[1].uri.contains("sendInitialEvents")
+        !watches[1].uri.contains("sendInitialEvents"),
+        "{}",
+        watches[1].uri
+    );
+    assert!(
+        !watches[1].uri.contains("resourceVersion=&"),
+        "{}",
+        watches[1].uri
     );
     let gaps: Vec<_> = watches
         .windows(2)
@@ -97,6 +103,27 @@ async fn a_version_too_old_to_resume_from_is_forgotten() {
     scene.server.end_watches();
     scene.server.pause_watches(false);
     scene.wait_for_taints(&[FOREIGN]).await;
+}
+
+#[tokio::test]
+async fn a_version_from_before_a_restored_backup_is_forgotten() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
+    let agent = scene.agent(&[]);
+    agent.wait_for_message("watching the node").await.unwrap();
+    let too_large = Answer::failure(
+        504,
+        "Timeout",
+        "Too large resource version: 1000, current: 5",
+    );
+    scene.server.respond_next(Verb::Watch, 1, too_large);
+    scene.server.end_watches();
+    scene.wait_for(Verb::Watch, 3).await;
+    let asks_for_state: Vec<_> = scene
+        .all(Verb::Watch)
+        .iter()
+        .map(|watch| watch.uri.contains("sendInitialEvents"))
+        .collect();
+    assert_eq!(asks_for_state, [true, false, true]);
 }
 
 #[tokio::test]

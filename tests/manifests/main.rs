@@ -1,6 +1,12 @@
 //! What is shipped for clusters: as kustomize renders it, as the real API server takes it, and as the program itself
 //! reads it.
 
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "the helpers of tests fail as tests do"
+)]
+
 mod forms;
 mod image;
 mod permissions;

@@ -10,15 +10,15 @@ async fn every_form_may_get_list_watch_and_patch_nodes_and_nothing_else() {
     let Some(cluster) = shared().await else {
         return;
     };
-    let rule = json!({
+    let rules = json!([{
         "apiGroups": [""],
         "resources": ["nodes"],
         "verbs": ["list", "watch", "get", "patch"],
-    });
+    }]);
     for form in FORMS {
         let objects = Objects::of_form(cluster, form).await;
         let role = objects.one("ClusterRole");
-        assert_eq!(role["rules"], json!([rule]), "{form}");
+        assert_eq!(role["rules"], rules, "{form}");
         assert_eq!(role["aggregationRule"], json!(null), "{form}");
         assert!(objects.all("Role").is_empty(), "{form}");
         assert!(objects.all("RoleBinding").is_empty(), "{form}");

@@ -1,9 +1,8 @@
 //! What the real API server says to the manifests.
 
 use std::fs;
-use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::tempdir;
 use testkit::cluster::{Cluster, fresh, shared};
 
@@ -15,11 +14,10 @@ async fn apply(cluster: &Cluster, arguments: &[&str]) {
     cluster.kubectl(&all).await.unwrap();
 }
 
-async fn apply_file(cluster: &Cluster, objects: &[serde_json::Value], arguments: &[&str]) {
+async fn apply_object(cluster: &Cluster, object: &Value, arguments: &[&str]) {
     let directory = tempdir().unwrap();
-    let file = directory.path().join("objects.json");
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    fs::write(&file, list.to_string()).unwrap();
+    let file = directory.path().join("object.json");
+    fs::write(&file, object.to_string()).unwrap();
     let mut all = vec!["--filename", file.to_str().unwrap()];
     all.extend(arguments);
     apply(cluster, &all).await;
@@ -30,16 +28,8 @@ async fn the_rbac_is_accepted_without_kustomize() {
     let Some(cluster) = shared().await else {
         return;
     };
-    let directory = Path::new(ROOT).join("rbac");
-    apply(
-        cluster,
-        &[
-            "--dry-run=server",
-            "--filename",
-            directory.to_str().unwrap(),
-        ],
-    )
-    .await;
+    let directory = format!("{ROOT}/rbac");
+    apply(cluster, &["--dry-run=server", "--filename", &directory]).await;
 }
 
 /// kubriX#2944 (B9): where a namespace does not say what its pods may do, the cluster's default decides, and refuses
@@ -69,11 +59,9 @@ async fn every_form_is_accepted_and_so_are_its_pods_where_the_default_is_baselin
     for form in FORMS {
         let objects = Objects::of_form(&cluster, form).await;
         // A dry run finds nothing in a namespace that is not there.
-        let namespace = objects.one("Namespace").clone();
-        apply_file(&cluster, &[namespace], &[]).await;
-        let directory = Path::new(ROOT).join("deploy").join(form);
-        let directory = directory.to_str().unwrap();
-        apply(&cluster, &["--dry-run=server", "--kustomize", directory]).await;
+        apply_object(&cluster, objects.one("Namespace"), &[]).await;
+        let directory = format!("{ROOT}/deploy/{form}");
+        apply(&cluster, &["--dry-run=server", "--kustomize", &directory]).await;
 
         let daemon_set = objects.one("DaemonSet");
         let pod = json!({
@@ -82,7 +70,7 @@ async fn every_form_is_accepted_and_so_are_its_pods_where_the_default_is_baselin
             "metadata": {"name": "pod", "namespace": daemon_set["metadata"]["namespace"]},
             "spec": objects.pod(),
         });
-        apply_file(&cluster, &[pod], &["--dry-run=server"]).await;
+        apply_object(&cluster, &pod, &["--dry-run=server"]).await;
     }
 }
 
@@ -118,6 +106,6 @@ async fn the_quota_for_gke_is_for_the_class_and_the_namespace_of_the_daemon_set(
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "quota"}});
     let mut quota = quota.clone();
     quota["metadata"]["namespace"] = json!("quota");
-    apply_file(cluster, &[namespace], &[]).await;
-    apply_file(cluster, &[quota], &["--dry-run=server"]).await;
+    apply_object(cluster, &namespace, &[]).await;
+    apply_object(cluster, &quota, &["--dry-run=server"]).await;
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::config::Expect;
-use crate::gate::text::excerpt;
+use crate::text::excerpt;
 
 /// Most of a body that is read, in bytes. The kubelet's 10 KiB would cut off the full status of a Cilium agent.
 pub(super) const BODY_LIMIT: usize = 1024 * 1024;

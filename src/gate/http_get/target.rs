@@ -5,7 +5,7 @@ use http::{HeaderValue, Uri};
 
 use crate::config::{Endpoint, HttpGet, Scheme};
 use crate::gate::connect::{authority, unbracketed};
-use crate::gate::text::excerpt;
+use crate::text::excerpt;
 
 /// The parts of a request that a redirect can change.
 #[derive(Debug, PartialEq)]

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
 use crate::gate::connect::Stream;
-use crate::gate::text::{excerpt, plain};
+use crate::text::{excerpt, plain};
 
 /// Speaks TLS over `stream` and asks for `name`: in the handshake if it is a DNS name, else not at all.
 pub(super) async fn handshake(

@@ -88,6 +88,11 @@ impl Agent {
             .with_context(|| message.to_owned())
     }
 
+    /// Returns when there is another line, however long that takes; fails at the end of its logs.
+    pub async fn next_log(&mut self) -> Result<()> {
+        Ok(self.logs.changed().await?)
+    }
+
     /// Returns once there are `count` lines with this message; fails after [`DEADLINE`].
     pub async fn wait_for_count(&self, message: &str, count: usize) -> Result<()> {
         let is_it = |line: &&Value| line["message"] == message;

@@ -1,0 +1,151 @@
+//! The agent's requests beside the watch: which one is next, and what its answer leads to.
+
+use std::pin::Pin;
+use std::time::Instant;
+
+use super::Agent;
+use super::once::Once;
+use super::rule::RuleAtWork;
+use crate::api::ApiError;
+use crate::node;
+use crate::node::patch::Removal;
+use crate::node::removal::{Next, Verdict};
+use crate::node::view::NodeView;
+use crate::taint::TaintMatcher;
+
+/// A request.
+pub(super) enum Call {
+    /// A removal.
+    Send(Removal),
+    /// A read before the next removal, of the Node with this uid.
+    Read(String),
+    /// The last look of `run --once`, at the Node with this uid.
+    Confirm(String),
+}
+
+impl Call {
+    /// Of the Node it is about.
+    fn uid(&self) -> &str {
+        match self {
+            Self::Send(removal) => &removal.uid,
+            Self::Read(uid) | Self::Confirm(uid) => uid,
+        }
+    }
+}
+
+type Answer = Result<NodeView, ApiError>;
+type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
+
+/// The request under way, if there is one: at most one at a time.
+#[derive(Default)]
+pub(super) struct Pending<'a>(Option<(Call, Answering<'a>)>);
+
+impl Pending<'_> {
+    pub(super) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn is_removal(&self) -> bool {
+        matches!(self.0, Some((Call::Send(_), _)))
+    }
+
+    /// The answer; for ever, if there is no request. Safe to drop and call again.
+    pub(super) async fn answered(&mut self) -> (Call, Answer) {
+        if let Some((_, answer)) = &mut self.0 {
+            let answer = answer.await;
+            if let Some((call, _)) = self.0.take() {
+                return (call, answer);
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl<'a> Agent<'a> {
+    /// Starts the request that is due now, if there is one.
+    pub(super) fn next_call(&mut self, now: Instant) -> Pending<'a> {
+        self.write_at = None;
+        let Some(node) = self.latest.get() else {
+            return Pending::default();
+        };
+        let call = match self.writes.next(now, node, &ready(&self.rules)) {
+            Next::Send(removal) => Call::Send(removal),
+            Next::Read => Call::Read(node.uid.clone()),
+            Next::Wait(until) => {
+                self.write_at = until;
+                if !self.once.as_ref().is_some_and(|once| once.is_due(now)) {
+                    return Pending::default();
+                }
+                Call::Confirm(node.uid.clone())
+            }
+        };
+        let (api, name) = (self.api, self.node_name.clone());
+        let removal = match &call {
+            Call::Send(removal) => Some(removal.clone()),
+            Call::Read(_) | Call::Confirm(_) => None,
+        };
+        let answer = Box::pin(async move {
+            match removal {
+                Some(removal) => node::patch(api, &name, &removal).await,
+                None => node::get(api, &name).await,
+            }
+        });
+        Pending(Some((call, answer)))
+    }
+
+    /// Takes in an answer. Gives whether it was the last that `run --once` waited for.
+    pub(super) fn take_answer(&mut self, call: &Call, answer: Answer) -> bool {
+        let now = Instant::now();
+        let verdict = match call {
+            Call::Send(removal) => self.writes.sent(now, removal, &answer),
+            Call::Read(_) => self.writes.read(now, &ready(&self.rules), &answer),
+            Call::Confirm(_) => None,
+        };
+        if let Some(Verdict::Denied {
+            taint,
+            message,
+            first,
+        }) = &verdict
+        {
+            let mut rules = self.rules.iter_mut();
+            if let Some(rule) = rules.find(|rule| rule.rule().taint.matches(taint)) {
+                rule.denied(taint, message, *first);
+            }
+        }
+        let is_confirmed = matches!(call, Call::Confirm(_)) && answer.is_ok();
+        match answer {
+            Ok(node) => {
+                self.connection.request_succeeded();
+                if let Some(Verdict::Removed(taints)) = &verdict {
+                    for rule in &mut self.rules {
+                        rule.removed(now, taints, &node);
+                    }
+                }
+                self.offer(node);
+            }
+            Err(error) if error.code() == Some(404) => self.gone(Some(call.uid())),
+            Err(error) => self.connection.request_failed(&error),
+        }
+        if is_confirmed {
+            self.step(now);
+            return self.once.as_ref().is_some_and(|once| once.is_due(now));
+        }
+        if let (Call::Confirm(_), Some(once)) = (call, &mut self.once) {
+            once.postpone(now);
+        }
+        false
+    }
+
+    /// When there is something to do by time alone.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        let rules = self.rules.iter().filter_map(|rule| rule.decision().until());
+        let once = self.once.as_ref().and_then(Once::due_at);
+        rules.chain(self.write_at).chain(once).min()
+    }
+}
+
+/// The taints that wait for nothing but a write.
+fn ready(rules: &[RuleAtWork]) -> Vec<&TaintMatcher> {
+    let ready = rules.iter().filter(|rule| rule.wants_removal());
+    ready.map(|rule| &rule.rule().taint).collect()
+}

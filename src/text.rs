@@ -1,0 +1,63 @@
+//! Words for messages: errors in plain language, and text from elsewhere made short and safe to print. Pure.
+
+use std::io;
+
+/// Longest excerpt of foreign text, in characters.
+const EXCERPT: usize = 200;
+
+/// An I/O error in the operating system's words, without its capital and number: "connection refused".
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    if error.raw_os_error().is_none() {
+        return text;
+    }
+    let words = text
+        .split_once(" (os error")
+        .map_or(text.as_str(), |(words, _)| words);
+    let mut characters = words.chars();
+    let first = characters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(characters).collect()
+}
+
+/// The beginning of a text that others wrote.
+pub(crate) fn excerpt(text: &str) -> String {
+    printable(text, EXCERPT)
+}
+
+/// At most `max` characters of `text`. Whatever would not be visible is escaped, so that it can neither forge log
+/// lines nor drive a terminal.
+pub(crate) fn printable(text: &str, max: usize) -> String {
+    let mut escaped = text.chars().flat_map(|c| {
+        let quoted = matches!(c, '"' | '\'' | '\\');
+        let plain = quoted.then_some(c);
+        let other = (!quoted).then(|| c.escape_debug());
+        plain.into_iter().chain(other.into_iter().flatten())
+    });
+    let mut line: String = escaped.by_ref().take(max).collect();
+    if escaped.next().is_some() {
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_operating_system_reads_as_plain_words() {
+        let refused = io::Error::from(rustix::io::Errno::CONNREFUSED);
+        assert_eq!(plain(&refused), "connection refused");
+        assert_eq!(plain(&io::Error::other("Own words")), "Own words");
+    }
+
+    #[test]
+    fn foreign_text_is_bounded_and_shows_what_would_be_invisible() {
+        assert_eq!(
+            excerpt("a\n\u{1b}[31m \"ö\" \u{202e}"),
+            "a\\n\\u{1b}[31m \"ö\" \\u{202e}"
+        );
+        assert_eq!(excerpt(&"x".repeat(1000)).chars().count(), EXCERPT + 1);
+        assert_eq!(excerpt(&"x".repeat(EXCERPT)), "x".repeat(EXCERPT));
+    }
+}

@@ -1,0 +1,32 @@
+//! Reading small text files that people write, whatever is in their place.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// In bytes; a ConfigMap cannot be larger either.
+const MAX_SIZE: u64 = 1024 * 1024;
+
+/// The text of a file. The error completes a sentence that begins with the file's name.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    let bytes = read_bytes(path).map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > MAX_SIZE {
+        return Err("is larger than 1 MiB".into());
+    }
+    if let Some(index) = bytes.iter().position(|byte| *byte == 0) {
+        return Err(format!("is binary, not text: byte {index} is NUL"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        format!("is not UTF-8 text: byte {valid} is invalid")
+    })
+}
+
+/// At most one byte more than allowed, whatever the file claims to be.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_SIZE + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
