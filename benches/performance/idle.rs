@@ -18,7 +18,7 @@ const SETTLE: Duration = Duration::from_secs(12);
 
 /// Seconds from one HTTP/2 PING of the agent's to the next.
 const PING: u64 = 15;
-/// Up to three steps of tokio's timer wheel to the PING's time, one for its time-out, and the answer.
+/// Up to three steps of tokio's timer wheel to the PING's time, one to that of its time-out, and the answer.
 const WAKES_PER_PING: u64 = 5;
 /// Seconds from one bookmark of the server's to the next.
 const BOOKMARK: u64 = 60;
@@ -44,8 +44,9 @@ pub(crate) async fn measure(
     sleep(duration).await;
     let after = switches(&process)?;
     let seconds = duration.as_secs();
+    // The time may begin in the middle of one of each.
     let limit =
-        seconds.div_ceil(PING) * WAKES_PER_PING + seconds.div_ceil(BOOKMARK) * WAKES_PER_BOOKMARK;
+        (seconds / PING + 1) * WAKES_PER_PING + (seconds / BOOKMARK + 1) * WAKES_PER_BOOKMARK;
     let (voluntary, involuntary) = (
         after.0.saturating_sub(before.0),
         after.1.saturating_sub(before.1),
