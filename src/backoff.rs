@@ -34,6 +34,12 @@ impl Backoff {
     }
 }
 
+/// `wait` and up to half as much again.
+#[must_use]
+pub fn jittered(wait: Duration) -> Duration {
+    wait.mul_f64(1.0 + random_fraction() / 2.0)
+}
+
 /// From 0 to 1. The standard library's per-process hash keys are random, which is all that jitter needs.
 fn random_fraction() -> f64 {
     let random = RandomState::new().hash_one(());

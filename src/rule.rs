@@ -141,33 +141,37 @@ impl RuleState {
         self.round
     }
 
-    /// Decides anew. `all_open`: every gate of the rule is open, by what it said in this [`Self::round`].
-    pub fn step(
-        &mut self,
-        now: Instant,
-        node: Option<&NodeView>,
-        all_open: bool,
-    ) -> Option<Occurrence> {
+    /// Takes in whether every gate is open, by what it said in this [`Self::round`]. To be told of every change, at
+    /// any time: a gate that was closed for a moment starts `stableFor` again.
+    pub fn observe(&mut self, now: Instant, all_open: bool) {
+        self.open_since = all_open.then(|| self.open_since.unwrap_or(now));
+    }
+
+    /// When every gate will have been open for `stableFor`, if all stay so; `None` while one is not open.
+    #[must_use]
+    pub fn stable_at(&self) -> Option<Instant> {
+        self.open_since.map(|since| since + self.rule.stable_for)
+    }
+
+    /// Decides anew.
+    pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);
         let before = if recreated {
             Decision::NoNode
         } else {
             self.decision
         };
-        let tainted = node.map_or(Decision::NoNode, |node| self.tainted(node));
-        let afresh = recreated || (!before.runs_gates() && tainted.runs_gates());
-        if afresh {
+        let seen = node.map_or(Decision::NoNode, |node| self.see(node));
+        if recreated || (!before.runs_gates() && seen.runs_gates()) {
             self.round += 1;
+            self.observe(now, false);
         }
-        let open = self.rule.gates.is_empty() || (all_open && !afresh);
-        self.open_since = if open {
-            self.open_since.filter(|_| !afresh).or(Some(now))
-        } else {
-            None
-        };
-        self.decision = match (node, tainted) {
+        if self.rule.gates.is_empty() {
+            self.observe(now, true);
+        }
+        self.decision = match (node, seen) {
             (Some(node), Decision::Waiting) => self.decide(now, node),
-            _ => tainted,
+            _ => seen,
         };
         match (before, self.decision) {
             (Decision::Limited { .. }, Decision::Limited { .. }) => None,
@@ -186,12 +190,12 @@ impl RuleState {
     fn recreated(&mut self, node: Option<&NodeView>) -> bool {
         let Some(node) = node else { return false };
         self.uid
-            .replace(node.uid.clone())
-            .is_some_and(|uid| uid != node.uid)
+            .replace(node.metadata.uid.clone())
+            .is_some_and(|uid| uid != node.metadata.uid)
     }
 
     /// What the Node alone says: [`Decision::Waiting`] where it has the taint.
-    fn tainted(&self, node: &NodeView) -> Decision {
+    fn see(&self, node: &NodeView) -> Decision {
         if !node.selected_by(&self.rule.node_selector) {
             Decision::NotSelected
         } else if node.has(&self.rule.taint) {
@@ -203,10 +207,9 @@ impl RuleState {
 
     /// What the gates and the time say of a Node with the taint.
     fn decide(&self, now: Instant, node: &NodeView) -> Decision {
-        let Some(open_since) = self.open_since else {
+        let Some(stable) = self.stable_at() else {
             return Decision::Waiting;
         };
-        let stable = open_since + self.rule.stable_for;
         if now < stable {
             Decision::Stabilizing { until: stable }
         } else if node.awaits_registration() {
@@ -221,7 +224,7 @@ impl RuleState {
     /// A removal succeeded: what comes next is not somebody else's doing.
     pub fn removed(&mut self, now: Instant) {
         self.decision = Decision::Absent;
-        self.open_since = None;
+        self.observe(now, false);
         self.tokens.take(now);
     }
 }

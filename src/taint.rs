@@ -21,8 +21,8 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// All of them, as the API spells them.
-    pub const NAMES: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
 
     /// As the API spells it.
     #[must_use]
@@ -39,12 +39,10 @@ impl FromStr for Effect {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        match name {
-            "NoSchedule" => Ok(Self::NoSchedule),
-            "PreferNoSchedule" => Ok(Self::PreferNoSchedule),
-            "NoExecute" => Ok(Self::NoExecute),
-            _ => Err(()),
-        }
+        Self::ALL
+            .into_iter()
+            .find(|effect| effect.as_str() == name)
+            .ok_or(())
     }
 }
 

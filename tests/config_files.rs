@@ -112,7 +112,7 @@ fn strings_and_numbers_that_look_like_something_else_read_the_same_when_shown() 
         ("/limits".into(), serde_json::json!([u64::MAX, i64::MIN])),
     ]);
     let mut configuration = load(&at_root("tests/fixtures/config/valid/minimal.yaml"));
-    configuration.rules[0].gates = vec![Gate::Probe(Probe {
+    configuration.rules[0].gates = vec![Gate::from(Probe {
         name: "a".into(),
         check: Check::HttpGet(check),
         schedule: Schedule::default(),

@@ -70,13 +70,13 @@ impl<'a> Agent<'a> {
         };
         let call = match self.writes.next(now, node, &ready(&self.rules)) {
             Next::Send(removal) => Call::Send(removal),
-            Next::Read => Call::Read(node.uid.clone()),
+            Next::Read => Call::Read(node.metadata.uid.clone()),
             Next::Wait(until) => {
                 self.write_at = until;
                 if !self.once.as_ref().is_some_and(|once| once.is_due(now)) {
                     return Pending::default();
                 }
-                Call::Confirm(node.uid.clone())
+                Call::Confirm(node.metadata.uid.clone())
             }
         };
         let (api, name) = (self.api, self.node_name.clone());
@@ -101,29 +101,41 @@ impl<'a> Agent<'a> {
             Call::Read(_) => self.writes.read(now, &ready(&self.rules), &answer),
             Call::Confirm(_) => None,
         };
-        if let Some(Verdict::Denied {
-            taint,
-            message,
-            first,
-        }) = &verdict
-        {
-            let mut rules = self.rules.iter_mut();
-            if let Some(rule) = rules.find(|rule| rule.rule().taint.matches(taint)) {
-                rule.denied(taint, message, *first);
-            }
-        }
         let is_confirmed = matches!(call, Call::Confirm(_)) && answer.is_ok();
-        match answer {
-            Ok(node) => {
+        match (&verdict, &answer, call) {
+            (Some(Verdict::Done), Ok(node), Call::Send(removal)) => {
                 self.connection.request_succeeded();
-                if let Some(Verdict::Removed(taints)) = &verdict {
-                    for rule in &mut self.rules {
-                        rule.removed(now, taints, &node);
-                    }
+                for rule in &mut self.rules {
+                    rule.removed(now, &removal.taints, node);
                 }
-                self.offer(node);
             }
-            Err(error) if error.code() == Some(404) => self.gone(Some(call.uid())),
+            (Some(Verdict::Unanswered), _, Call::Send(removal)) => {
+                for rule in self
+                    .rules
+                    .iter_mut()
+                    .filter(|rule| rule.is_about(&removal.taints))
+                {
+                    rule.unanswered();
+                }
+            }
+            (
+                Some(Verdict::Denied {
+                    taint,
+                    message,
+                    first,
+                }),
+                ..,
+            ) => {
+                let about = std::slice::from_ref(taint);
+                if let Some(rule) = self.rules.iter_mut().find(|rule| rule.is_about(about)) {
+                    rule.denied(taint, message, *first);
+                }
+            }
+            _ => {}
+        }
+        match answer {
+            Ok(node) => self.offer_answer(call.uid(), node),
+            Err(error) if error.is_not_found() => self.gone(call.uid()),
             Err(error) => self.connection.request_failed(&error),
         }
         if is_confirmed {
@@ -136,11 +148,24 @@ impl<'a> Agent<'a> {
         false
     }
 
-    /// When there is something to do by time alone.
-    pub(super) fn wake_at(&self) -> Option<Instant> {
+    /// An answer about the Node with this `uid`, unless another one has taken its place meanwhile.
+    fn offer_answer(&mut self, uid: &str, node: NodeView) {
+        let known = self.latest.get().map(|known| known.metadata.uid.as_str());
+        if node.metadata.uid != uid || known.is_none_or(|known| known == uid) {
+            self.offer(node);
+        }
+    }
+
+    /// When there is something to do by time alone. What waits for the answer to a request does not wait for a time.
+    pub(super) fn wake_at(&self, pending: &Pending<'_>) -> Option<Instant> {
         let rules = self.rules.iter().filter_map(|rule| rule.decision().until());
+        let rules = rules.filter(|_| !pending.is_removal());
         let once = self.once.as_ref().and_then(Once::due_at);
-        rules.chain(self.write_at).chain(once).min()
+        let calls = once
+            .into_iter()
+            .chain(self.write_at)
+            .filter(|_| pending.is_none());
+        rules.chain(calls).min()
     }
 }
 

@@ -21,6 +21,10 @@ impl Connection {
         self.status.clone()
     }
 
+    pub(super) fn is_watching(&self) -> bool {
+        self.status.watching
+    }
+
     pub(super) fn watching(&mut self) {
         self.status.watching = true;
         if self.watch_failure.end() {
@@ -30,13 +34,13 @@ impl Connection {
         }
     }
 
-    /// Without an error, the server ended the watch in good order.
+    /// Without an error, the server ended the watch in good order: it goes on where it was.
     pub(super) fn watch_ended(&mut self, error: Option<&ApiError>) {
-        self.status.watching = false;
         let Some(error) = error else {
             debug!("the watch ended; watching again");
             return;
         };
+        self.status.watching = false;
         let message = error.to_string();
         if self.watch_failure.is_news(Instant::now(), &message) {
             warn!(error = message, "failed to watch the node; trying again");
@@ -44,14 +48,21 @@ impl Connection {
         self.status.last_error = Some(Incident::now(message));
     }
 
+    /// A removal succeeded.
     pub(super) fn request_succeeded(&mut self) {
         self.request_failure.end();
     }
 
+    /// What a 4xx leads to, such as a conflict or a denial, is told by who acts on it.
     pub(super) fn request_failed(&mut self, error: &ApiError) {
         let message = error.to_string();
-        if self.request_failure.is_news(Instant::now(), &message) {
+        let is_trouble = error
+            .code()
+            .is_none_or(|code| code == 401 || code == 429 || code >= 500);
+        if is_trouble && self.request_failure.is_news(Instant::now(), &message) {
             info!(error = message, "a request did not succeed; trying again");
+        } else {
+            debug!(error = message, "a request did not succeed; trying again");
         }
         self.status.last_error = Some(Incident::now(message));
     }

@@ -3,30 +3,31 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tokio::sync::mpsc;
 use tracing::{debug, info};
 
 use crate::config::Rule;
 use crate::gate::Outcome;
-use crate::gate::runner::{Gates, Update};
+use crate::gate::report::Update;
+use crate::gate::set::{Gates, Surroundings};
 use crate::status::GateStatus;
 
-/// A reason that keeps changing while the state does not is told at most so often.
-const REASON_PERIOD: Duration = Duration::from_secs(10);
+/// A gate that flaps, or whose reason does, is told of at most so often in a [`WINDOW`].
+const MOST: u32 = 10;
+const WINDOW: Duration = Duration::from_mins(1);
 
 /// Gates whose changes are logged and kept as [`GateStatus`].
 pub(crate) struct ObservedGates {
     rule: String,
     gates: Gates,
     status: Vec<GateStatus>,
-    /// For each gate, when it was last told of.
-    told: Vec<Option<Instant>>,
+    /// For each gate, the start of its window and how often it was told of since.
+    told: Vec<Option<(Instant, u32)>>,
 }
 
 impl ObservedGates {
     /// The gates of `rule`, the `index`-th of the configuration, at rest.
-    pub(crate) fn new(index: usize, rule: &Rule, updates: mpsc::Sender<Update>) -> Self {
-        let gates = Gates::new(index, rule.gates.clone(), updates);
+    pub(crate) fn new(index: usize, rule: &Rule, surroundings: Surroundings) -> Self {
+        let gates = Gates::new(index, rule.gates.clone(), surroundings);
         let now = Timestamp::now();
         let status: Vec<_> = gates
             .states()
@@ -74,22 +75,21 @@ impl ObservedGates {
                 continue;
             }
             let (rule, state, reason) = (&self.rule, outcome.state(), outcome.message());
-            let due = self.told[index].is_none_or(|told| now.duration_since(told) >= REASON_PERIOD);
-            if (changed || due) && !matches!(outcome, Outcome::Unknown(_)) {
-                info!(rule, gate = name, state, reason, "evaluated the gate");
-                self.told[index] = Some(now);
-            } else {
+            let (start, count) = self.told[index]
+                .filter(|(start, _)| now.duration_since(*start) < WINDOW)
+                .unwrap_or((now, 0));
+            if outcome == Outcome::unevaluated() || count >= MOST {
                 debug!(rule, gate = name, state, reason, "evaluated the gate");
+            } else {
+                info!(rule, gate = name, state, reason, "evaluated the gate");
+                self.told[index] = Some((start, count + 1));
             }
-            *known = gate_status(
-                name,
-                &outcome,
-                if changed {
-                    Timestamp::now()
-                } else {
-                    known.since
-                },
-            );
+            let since = if changed {
+                Timestamp::now()
+            } else {
+                known.since
+            };
+            *known = gate_status(name, &outcome, since);
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod gates;
 mod once;
 mod rule;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -13,12 +14,14 @@ use tokio::time::sleep_until;
 use tracing::{debug, warn};
 
 use crate::api::ApiServer;
+use crate::api::watch::{self as api_watch, News};
 use crate::config::Configuration;
-use crate::gate::runner::Update;
+use crate::gate::observation::{NodeSight, Sight};
+use crate::gate::report::Update;
+use crate::gate::set::Surroundings;
 use crate::node;
 use crate::node::removal::Writes;
 use crate::node::view::{Latest, NodeView};
-use crate::node::watch::WatchNews;
 use crate::status::{NodeStatus, Status};
 use calls::Pending;
 use connection::Connection;
@@ -43,16 +46,16 @@ pub type Ping = oneshot::Sender<()>;
 /// Runs for ever or, with [`Options::once`], until the Node is free of the configured taints.
 pub async fn run(
     configuration: Configuration,
-    api: &ApiServer,
+    api: Arc<ApiServer>,
     options: Options,
     status: watch::Sender<Option<Status>>,
     pings: mpsc::Receiver<Ping>,
 ) {
     let (news, heard) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
-    let name = options.node_name.clone();
-    let watching = node::watch::run(api, &name, news, is_urgent);
-    let agent = Agent::new(configuration, api, options, status, urgent);
+    let collection = node::collection(&options.node_name);
+    let watching = api_watch::run(&api, collection, news, is_urgent);
+    let agent = Agent::new(configuration, &api, options, status, urgent);
     tokio::select! {
         () = agent.work(heard, pings) => {}
         () = watching => {}
@@ -71,6 +74,8 @@ struct Agent<'a> {
     once: Option<Once>,
     urgent: watch::Sender<bool>,
     connection: Connection,
+    /// For the gates that look at the Node.
+    sight: watch::Sender<NodeSight>,
     status: watch::Sender<Option<Status>>,
     updates: mpsc::Receiver<Update>,
 }
@@ -78,20 +83,28 @@ struct Agent<'a> {
 impl<'a> Agent<'a> {
     fn new(
         configuration: Configuration,
-        api: &'a ApiServer,
+        api: &'a Arc<ApiServer>,
         options: Options,
         status: watch::Sender<Option<Status>>,
         urgent: watch::Sender<bool>,
     ) -> Self {
         let (sender, updates) = mpsc::channel(QUEUE);
+        let (sight, node) = watch::channel(NodeSight::default());
+        let surroundings = Surroundings {
+            updates: sender,
+            sight: Sight {
+                api: Some(Arc::clone(api)),
+                node_name: options.node_name.clone(),
+                node,
+                urgent: urgent.subscribe(),
+            },
+        };
         let rules = configuration.rules.into_iter().enumerate();
-        let rules = rules
-            .map(|(index, rule)| RuleAtWork::new(index, rule, sender.clone()))
-            .collect();
+        let rules = rules.map(|(index, rule)| RuleAtWork::new(index, rule, surroundings.clone()));
         Self {
             api,
             node_name: options.node_name,
-            rules,
+            rules: rules.collect(),
             latest: Latest::default(),
             seen: false,
             writes: Writes::default(),
@@ -99,12 +112,17 @@ impl<'a> Agent<'a> {
             once: options.once.map(Once::new),
             urgent,
             connection: Connection::default(),
+            sight,
             status,
             updates,
         }
     }
 
-    async fn work(mut self, mut heard: mpsc::Receiver<WatchNews>, mut pings: mpsc::Receiver<Ping>) {
+    async fn work(
+        mut self,
+        mut heard: mpsc::Receiver<News<NodeView>>,
+        mut pings: mpsc::Receiver<Ping>,
+    ) {
         let mut pending = Pending::default();
         loop {
             let now = Instant::now();
@@ -116,10 +134,10 @@ impl<'a> Agent<'a> {
                 pending = self.next_call(now);
             }
             self.publish();
-            let wake = self.wake_at();
+            let wake = self.wake_at(&pending);
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
-                Some(update) = self.updates.recv() => self.rules[update.rule].take(Instant::now(), update),
+                Some(update) = self.updates.recv() => self.rules[update.place.rule].take(Instant::now(), update),
                 (call, answer) = pending.answered() => {
                     if self.take_answer(&call, answer) {
                         self.publish();
@@ -137,6 +155,16 @@ impl<'a> Agent<'a> {
             rule.step(now, self.latest.get());
         }
         let node = self.latest.get();
+        let sight = NodeSight {
+            node: node.cloned(),
+            watching: self.connection.is_watching(),
+        };
+        self.sight.send_if_modified(|known| {
+            *known != sight && {
+                *known = sight;
+                true
+            }
+        });
         let waits_for_node = |rule: &RuleAtWork| node.is_none() && rule.all_open();
         let mut rules = self.rules.iter();
         let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants_removal());
@@ -148,18 +176,32 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn hear(&mut self, news: WatchNews) {
+    fn hear(&mut self, news: News<NodeView>) {
         match news {
-            WatchNews::Node(node) => self.offer(node),
-            WatchNews::Gone(uid) => self.gone(uid.as_deref()),
-            WatchNews::Synced => self.connection.watching(),
-            WatchNews::Ended(error) => self.connection.watch_ended(error.as_ref()),
+            News::Afresh => self.latest.take_whatever_comes(),
+            News::Object(node) => self.offer(node),
+            News::Gone(uid) => self.gone(&uid),
+            News::Synced => {
+                self.connection.watching();
+                if self.latest.get().is_none() {
+                    self.tell_that_there_is_no_node();
+                }
+            }
+            News::Ended(error) => self.connection.watch_ended(error.as_ref()),
         }
     }
 
     fn offer(&mut self, node: NodeView) {
         self.seen = true;
-        let resource_version = node.resource_version;
+        if self
+            .latest
+            .get()
+            .is_some_and(|known| known.metadata.uid != node.metadata.uid)
+        {
+            // What was learnt of writes to another Node is not about this one.
+            self.writes = Writes::default();
+        }
+        let resource_version = node.metadata.resource_version;
         if self.latest.offer(node) {
             debug!(resource_version, "saw the node");
         } else {
@@ -167,13 +209,17 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn gone(&mut self, uid: Option<&str>) {
-        if self.latest.gone(uid) || !self.seen {
-            warn!(
-                node = self.node_name,
-                "there is no such node; waiting for it"
-            );
+    fn gone(&mut self, uid: &str) {
+        if self.latest.gone(uid) {
+            self.tell_that_there_is_no_node();
         }
+    }
+
+    fn tell_that_there_is_no_node(&self) {
+        warn!(
+            node = self.node_name,
+            "there is no such node; waiting for it"
+        );
     }
 
     fn publish(&self) {
@@ -182,7 +228,7 @@ impl<'a> Agent<'a> {
             node: NodeStatus {
                 name: self.node_name.clone(),
                 seen: self.seen,
-                resource_version: self.latest.get().map(|node| node.resource_version),
+                resource_version: self.latest.get().map(|node| node.metadata.resource_version),
             },
             api: self.connection.status(),
             rules: self.rules.iter().map(RuleAtWork::status).collect(),

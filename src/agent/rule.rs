@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
-use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
 use super::gates::ObservedGates;
 use crate::config::Rule;
-use crate::gate::runner::Update;
+use crate::gate::report::Update;
+use crate::gate::set::Surroundings;
 use crate::node::view::NodeView;
 use crate::rule::{Decision, Occurrence, RuleState};
 use crate::status::RuleStatus;
@@ -22,17 +22,20 @@ pub(super) struct RuleAtWork {
     since: Timestamp,
     last_removal: Option<Timestamp>,
     denied: Option<String>,
+    /// Whether a removal may have taken effect without an answer: if the taint is gone, that was us.
+    unanswered: bool,
 }
 
 impl RuleAtWork {
-    pub(super) fn new(index: usize, rule: Rule, updates: mpsc::Sender<Update>) -> Self {
-        let gates = ObservedGates::new(index, &rule, updates);
+    pub(super) fn new(index: usize, rule: Rule, surroundings: Surroundings) -> Self {
+        let gates = ObservedGates::new(index, &rule, surroundings);
         Self {
             state: RuleState::new(rule),
             gates,
             since: Timestamp::now(),
             last_removal: None,
             denied: None,
+            unanswered: false,
         }
     }
 
@@ -61,10 +64,15 @@ impl RuleAtWork {
         }
     }
 
+    /// Whether one of `taints` is the Node's by this rule.
+    pub(super) fn is_about(&self, taints: &[Taint]) -> bool {
+        self.decision().is_tainted() && taints.iter().any(|taint| self.rule().taint.matches(taint))
+    }
+
     /// Decides anew, and runs the gates or lets them rest by what comes out.
     pub(super) fn step(&mut self, now: Instant, node: Option<&NodeView>) {
         let before = self.decision();
-        let occurrence = self.state.step(now, node, self.gates.all_open());
+        let occurrence = self.state.step(now, node);
         let decision = self.decision();
         if let Some(occurrence) = occurrence {
             self.tell(occurrence);
@@ -79,30 +87,49 @@ impl RuleAtWork {
         }
     }
 
-    /// Takes in what a probe found.
+    /// Takes in what a condition reported.
     pub(super) fn take(&mut self, now: Instant, update: Update) {
         self.gates.take(now, update);
+        self.state.observe(now, self.gates.all_open());
     }
 
-    /// A write of ours took `taints` off, and this is the Node afterwards.
+    /// The server took a removal of `taints`, and this is the Node afterwards.
     pub(super) fn removed(&mut self, now: Instant, taints: &[Taint], node: &NodeView) {
-        let (rule, matcher) = (&self.rule().name, &self.rule().taint);
-        let mut mine = taints
-            .iter()
-            .filter(|taint| matcher.matches(taint))
-            .peekable();
-        let is_done = mine.peek().is_some() && !node.has(matcher);
-        for Taint {
-            key, value, effect, ..
-        } in mine
-        {
+        let matcher = &self.rule().taint;
+        if !self.is_about(taints) {
+            return;
+        }
+        let mine = taints.iter().filter(|taint| matcher.matches(taint));
+        let mut last_removal = self.last_removal;
+        let rule = &self.rule().name;
+        for taint in mine {
+            let Taint {
+                key, value, effect, ..
+            } = taint;
             let value = value.as_deref().unwrap_or_default();
-            info!(rule, key, value, effect, "removed the taint");
+            if node
+                .taints
+                .iter()
+                .any(|left| left.key == *key && left.effect == *effect)
+            {
+                warn!(
+                    rule,
+                    key, value, effect, "the server took the removal, and the taint is there again"
+                );
+            } else {
+                info!(rule, key, value, effect, "removed the taint");
+                last_removal = Some(Timestamp::now());
+            }
         }
-        if is_done {
-            self.state.removed(now);
-            self.last_removal = Some(Timestamp::now());
-        }
+        self.last_removal = last_removal;
+        self.unanswered = false;
+        self.state.removed(now);
+        self.enter(Decision::Absent);
+    }
+
+    /// It is not known whether a removal took effect.
+    pub(super) fn unanswered(&mut self) {
+        self.unanswered = true;
     }
 
     /// The server refuses to have `taint` removed. `first`: it has not said so in these words before.
@@ -149,10 +176,17 @@ impl RuleAtWork {
         }
     }
 
-    fn tell(&self, occurrence: Occurrence) {
+    fn tell(&mut self, occurrence: Occurrence) {
+        let unanswered = std::mem::take(&mut self.unanswered);
         let (rule, taint) = (&self.rule().name, self.rule().taint.to_string());
         match occurrence {
             Occurrence::Tainted => info!(rule, taint, "saw the taint"),
+            Occurrence::RemovedByOther { .. } if unanswered => {
+                info!(
+                    rule,
+                    taint, "found the taint gone after a removal without an answer"
+                );
+            }
             Occurrence::RemovedByOther { ready: true } => {
                 info!(rule, taint, "found the taint gone already");
             }

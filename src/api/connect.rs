@@ -49,12 +49,17 @@ async fn read(source: &Source) -> Result<Config, String> {
     text_file::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let kubeconfig = Kubeconfig::read_from(path);
     let kubeconfig = kubeconfig.map_err(|error| format!("{}: {error}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let config = config.map_err(|error| format!("{}: {error}", path.display()))?;
-    if config.proxy_url.is_some() {
+    // Not `Config::proxy_url`, which the environment sets too: HTTPS_PROXY is for the world outside the cluster.
+    if kubeconfig
+        .clusters
+        .iter()
+        .flat_map(|named| &named.cluster)
+        .any(|cluster| cluster.proxy_url.is_some())
+    {
         return Err(format!("{}: proxy-url is not supported", path.display()));
     }
-    Ok(config)
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    config.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn build(mut config: Config) -> kube::Result<Client> {
@@ -85,6 +90,9 @@ fn build(mut config: Config) -> kube::Result<Client> {
 
     let transport = legacy::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
+        // By default a connection that no request was started on for 90 s is not used again, even with a watch on it;
+        // a removal would begin with a handshake. PINGs and keep-alive tell whether it still works.
+        .pool_idle_timeout(None)
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)

@@ -11,6 +11,8 @@ use crate::text::printable;
 
 /// Longest message kept of a server or a proxy.
 const MAX_MESSAGE: usize = 1024;
+/// Longest wait that a server, or a proxy before it, can ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
 /// Why a request has no answer, or not the one wished for.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -52,6 +54,20 @@ impl ApiError {
         }
     }
 
+    /// Whether the server says that the object asked for does not exist. A 404 that names no object is about
+    /// something else, such as a proxy's idea of the path.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                code: 404,
+                detailed: true,
+                ..
+            }
+        )
+    }
+
     /// How long the server asks to stay away.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -71,7 +87,7 @@ impl ApiError {
             code,
             message,
             detailed: false,
-            retry_after,
+            retry_after: retry_after.map(|wait| wait.min(MAX_RETRY_AFTER)),
         }
     }
 
@@ -86,7 +102,9 @@ impl ApiError {
             message: printable(&status.message, MAX_MESSAGE),
             detailed: details
                 .is_some_and(|details| !details.name.is_empty() || !details.causes.is_empty()),
-            retry_after: retry_after.or(asked.map(|seconds| Duration::from_secs(seconds.into()))),
+            retry_after: retry_after
+                .or(asked.map(|seconds| Duration::from_secs(seconds.into())))
+                .map(|wait| wait.min(MAX_RETRY_AFTER)),
         }
     }
 
@@ -118,4 +136,39 @@ fn is_certificate_error(error: &(dyn Error + 'static)) -> bool {
         .and_then(|inner| inner.downcast_ref())
         .or_else(|| error.downcast_ref());
     matches!(error, Some(rustls::Error::InvalidCertificate(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_nobody_would_ask_for_is_cut_short() {
+        for asked in [Duration::from_hours(24), Duration::from_secs(u64::MAX)] {
+            let error = ApiError::refused(429, Some(asked), b"too many requests");
+            assert_eq!(error.retry_after(), Some(MAX_RETRY_AFTER));
+        }
+        let status =
+            br#"{"code": 503, "message": "later", "details": {"retryAfterSeconds": 4000000000}}"#;
+        assert_eq!(
+            ApiError::refused(503, None, status).retry_after(),
+            Some(MAX_RETRY_AFTER)
+        );
+        assert_eq!(ApiError::refused(503, None, b"").retry_after(), None);
+    }
+
+    #[test]
+    fn a_refusal_is_detailed_if_it_names_what_it_is_about() {
+        let detailed = |status: &[u8]| match ApiError::refused(422, None, status) {
+            ApiError::Refused { detailed, .. } => detailed,
+            other => panic!("{other}"),
+        };
+        assert!(!detailed(
+            br#"{"message": "the server rejected our request", "details": {}}"#
+        ));
+        assert!(detailed(
+            br#"{"message": "denied", "details": {"name": "node", "kind": "nodes"}}"#
+        ));
+        assert!(!detailed(b"<html>a proxy's page</html>"));
+    }
 }

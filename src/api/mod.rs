@@ -5,10 +5,12 @@
 
 mod connect;
 mod error;
+pub mod object;
 mod stream;
+pub mod watch;
 
-use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -40,7 +42,7 @@ pub enum Source {
 pub struct ApiServer {
     source: Source,
     /// `None` after a failure of the connection or the credentials: the next request reads both anew.
-    client: RefCell<Option<Client>>,
+    client: Mutex<Option<Client>>,
 }
 
 impl ApiServer {
@@ -49,7 +51,7 @@ impl ApiServer {
         let client = connect::client(&source).await?;
         Ok(Self {
             source,
-            client: RefCell::new(Some(client)),
+            client: Mutex::new(Some(client)),
         })
     }
 
@@ -90,25 +92,40 @@ impl ApiServer {
                 )))
             });
         if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
-            self.client.replace(None);
+            self.keep(None);
         }
         result
     }
 
+    fn keep(&self, client: Option<Client>) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+
     async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, ApiError> {
-        let cached = self.client.borrow().clone();
+        let cached = self
+            .client
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         if let Some(client) = cached {
             match attempt(&client, request.clone()).await {
                 Err(ApiError::Certificate(_)) => {}
                 Err(error) if error.code() == Some(401) => {}
                 answer => return answer,
             }
-            self.client.replace(None);
+            self.keep(None);
         }
         let client = connect::client(&self.source).await?;
-        self.client.replace(Some(client.clone()));
+        self.keep(Some(client.clone()));
         attempt(&client, request).await
     }
+}
+
+/// A request whose parameters were right.
+pub(crate) fn valid(
+    request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+) -> Result<Request<Vec<u8>>, ApiError> {
+    request.map_err(|error| ApiError::Malformed(error.to_string()))
 }
 
 /// One request on the wire; an answer of 400 or more is an error.

@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::Failure;
 use crate::cli::{CheckArgs, Exit};
-use crate::gate::runner;
+use crate::gate::set;
 
 const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "WHY"];
 
@@ -15,7 +15,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     let mut rows = vec![HEADER.map(str::to_owned)];
     let mut all_open = true;
     for rule in &configuration.rules {
-        for (gate, outcome) in runner::once(&rule.gates).await {
+        for (gate, outcome) in set::once(&rule.gates).await {
             all_open &= outcome.is_open();
             rows.push([&rule.name, gate, outcome.state(), outcome.message()].map(str::to_owned));
         }

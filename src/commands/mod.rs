@@ -6,7 +6,6 @@ mod install;
 mod run;
 mod wait;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -28,7 +27,8 @@ pub async fn dispatch(command: Command) -> Exit {
     };
     let work = async {
         match command {
-            Command::Run(args) => run::run(args).await,
+            // On the heap: it is large.
+            Command::Run(args) => Box::pin(run::run(args)).await,
             Command::Wait(args) => wait::wait(args).await,
             Command::Check(args) => check::check(args).await,
             Command::Config(command) => config::config(&command),
@@ -135,19 +135,13 @@ fn one_rule(taint: TaintMatcher, gates: GateArgs) -> Configuration {
             Check::HttpGet(_) => format!("http-get-{index}"),
             _ => format!("file-{index}"),
         };
-        Gate::Probe(Probe {
+        Gate::from(Probe {
             name,
             check,
             schedule: Schedule::default(),
         })
     });
-    let rule = Rule {
-        name: "command-line".into(),
-        taint,
-        node_selector: BTreeMap::new(),
-        gates: gates.collect(),
-        stable_for: Duration::ZERO,
-        dry_run: false,
-    };
-    Configuration { rules: vec![rule] }
+    Configuration {
+        rules: vec![Rule::new("command-line", taint, gates.collect())],
+    }
 }

@@ -1,5 +1,7 @@
 //! `untaint run`.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info};
@@ -10,7 +12,7 @@ use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
 use crate::config::{self, Configuration};
 use crate::server::{self, Sources};
-use crate::status::Status;
+use crate::status::{RuleStatus, Status};
 
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let listen = args.listen();
@@ -63,7 +65,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         node_name,
         once: once.then_some(settle),
     };
-    let work = agent::run(configuration, &api, options, status, pinged);
+    let work = agent::run(configuration, Arc::new(api), options, status, pinged);
     tokio::select! {
         done = in_time(limit, work) => Ok(match (once, done) {
             (true, true) => Exit::Done,
@@ -113,23 +115,20 @@ fn tell_what_is_left(status: Option<&Status>) {
         );
     }
     for rule in &status.rules {
+        let RuleStatus {
+            name,
+            decision,
+            denied,
+            ..
+        } = rule;
+        error!(rule = name, decision, denied, "not in time");
         for gate in rule.gates.iter().filter(|gate| gate.state != "open") {
-            let (rule, decision) = (&rule.name, rule.decision);
             error!(
-                rule,
-                decision,
+                rule = name,
                 gate = gate.name,
                 state = gate.state,
                 reason = gate.message,
                 "not in time"
-            );
-        }
-        if let Some(denied) = &rule.denied {
-            error!(
-                rule = rule.name,
-                decision = rule.decision,
-                error = denied,
-                "not in time: the removal is refused"
             );
         }
     }

@@ -10,6 +10,9 @@ use super::{Failure, in_time};
 use crate::agent::gates::ObservedGates;
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
+use crate::gate::observation::Sight;
+use crate::gate::set::Surroundings;
+use crate::rule::RuleState;
 
 pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
     let WaitArgs {
@@ -37,33 +40,30 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
 
 /// Returns when every gate of every rule has been open for the rule's `stableFor`.
 async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) {
-    let (sender, mut updates) = mpsc::channel(16);
-    let mut open_since = vec![None; configuration.rules.len()];
-    for (index, rule) in configuration.rules.iter().enumerate() {
-        let mut gates = ObservedGates::new(index, rule, sender.clone());
+    let (updates, mut reported) = mpsc::channel(16);
+    let surroundings = Surroundings {
+        updates,
+        sight: Sight::none(),
+    };
+    let mut states = Vec::new();
+    for (index, rule) in configuration.rules.into_iter().enumerate() {
+        let mut gates = ObservedGates::new(index, &rule, surroundings.clone());
         gates.run(Instant::now(), 0);
+        let mut state = RuleState::new(rule);
+        state.observe(Instant::now(), gates.all_open());
         rules.push(gates);
+        states.push(state);
     }
     loop {
-        let now = Instant::now();
-        let mut done_at = Some(now);
-        for ((gates, rule), since) in rules.iter().zip(&configuration.rules).zip(&mut open_since) {
-            *since = if gates.all_open() {
-                since.or(Some(now))
-            } else {
-                None
-            };
-            let stable_at = since.map(|since| since + rule.stable_for);
-            done_at = done_at
-                .zip(stable_at)
-                .map(|(done, stable)| done.max(stable));
-        }
-        if done_at.is_some_and(|done_at| done_at <= now) {
-            return;
-        }
+        let stable_at: Option<Vec<_>> = states.iter().map(RuleState::stable_at).collect();
+        let done_at = stable_at.and_then(|times| times.into_iter().max());
         tokio::select! {
-            Some(update) = updates.recv() => rules[update.rule].take(Instant::now(), update),
-            () = sleep_until(done_at.unwrap_or(now).into()), if done_at.is_some() => {}
+            Some(update) = reported.recv() => {
+                let (now, index) = (Instant::now(), update.place.rule);
+                rules[index].take(now, update);
+                states[index].observe(now, rules[index].all_open());
+            }
+            () = sleep_until(done_at.unwrap_or_else(Instant::now).into()), if done_at.is_some() => return,
         }
     }
 }

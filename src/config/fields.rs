@@ -56,6 +56,13 @@ impl<'t> Fields<'_, 't> {
         field.and_then(|field| field.boolean()).unwrap_or(false)
     }
 
+    /// The field `name` has a meaning elsewhere: where it stands here, `message` says why it must not.
+    pub(super) fn refuse(&mut self, name: &str, message: &str) {
+        if let Some(index) = self.rest.iter().position(|(field, _)| *field == name) {
+            self.rest.remove(index).1.report_key(message);
+        }
+    }
+
     /// A problem with the mapping.
     pub(super) fn report(&self, message: impl Into<String>) {
         self.of.report(message);

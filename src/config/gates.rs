@@ -6,9 +6,11 @@ use super::checks::{Check, CniConfig, Exec, FileCheck};
 use super::cursor::Cursor;
 use super::fields::Fields;
 use super::network::{grpc, http_get, tcp_socket};
+use super::objects::{allocatable, csi_driver, node_condition, pods};
+use super::observed::Observed;
 use super::rules::{NO_GATES, unique_name};
 use super::syntax::{ABSOLUTE_PATH, ARGUMENT, NETWORK_NAME, PLUGIN_TYPE};
-use super::types::{Gate, Group, Probe, Schedule};
+use super::types::{Condition, Gate, Group, Observation, Probe, Schedule};
 use super::unique::Unique;
 
 /// The longest delay, period and time-out, in seconds.
@@ -17,16 +19,59 @@ const MAX_SECONDS: f64 = 3600.0;
 const MIN_SECONDS: f64 = 0.01;
 const THRESHOLDS: std::ops::RangeInclusive<u32> = 1..=1000;
 
-type ReadCheck = fn(&Cursor<'_>) -> Option<Check>;
+/// How the field that says what a gate is about is read.
+#[derive(Clone, Copy)]
+enum Subject {
+    /// Of a probe.
+    Asked(fn(&Cursor<'_>) -> Option<Check>),
+    /// Of an object, whose changes the API server tells.
+    Told(fn(&Cursor<'_>) -> Option<Observed>),
+}
 
-const CHECKS: [(&str, ReadCheck); 6] = [
-    ("cniConfig", |field| cni_config(field).map(Check::CniConfig)),
-    ("httpGet", |field| http_get(field).map(Check::HttpGet)),
-    ("tcpSocket", |field| tcp_socket(field).map(Check::TcpSocket)),
-    ("grpc", |field| grpc(field).map(Check::Grpc)),
-    ("exec", |field| exec(field).map(Check::Exec)),
-    ("file", |field| file(field).map(Check::File)),
+use Subject::{Asked, Told};
+
+const SUBJECTS: [(&str, Subject); 10] = [
+    (
+        "cniConfig",
+        Asked(|field| cni_config(field).map(Check::CniConfig)),
+    ),
+    (
+        "httpGet",
+        Asked(|field| http_get(field).map(Check::HttpGet)),
+    ),
+    (
+        "tcpSocket",
+        Asked(|field| tcp_socket(field).map(Check::TcpSocket)),
+    ),
+    ("grpc", Asked(|field| grpc(field).map(Check::Grpc))),
+    ("exec", Asked(|field| exec(field).map(Check::Exec))),
+    ("file", Asked(|field| file(field).map(Check::File))),
+    (
+        "csiDriver",
+        Told(|field| csi_driver(field).map(Observed::CsiDriver)),
+    ),
+    (
+        "allocatable",
+        Told(|field| allocatable(field).map(Observed::Allocatable)),
+    ),
+    (
+        "nodeCondition",
+        Told(|field| node_condition(field).map(Observed::NodeCondition)),
+    ),
+    ("pods", Told(|field| pods(field).map(Observed::Pods))),
 ];
+
+/// The fields of a [`Schedule`].
+const SCHEDULE: [&str; 5] = [
+    "initialDelaySeconds",
+    "periodSeconds",
+    "timeoutSeconds",
+    "successThreshold",
+    "failureThreshold",
+];
+/// Why they must not stand beside an object.
+const NO_SCHEDULE: &str = "must not stand here: this gate is not asked time and again, the API server tells of each \
+                           change by itself";
 
 /// The gates of a rule.
 pub(super) fn gates(cursor: &Cursor<'_>) -> Option<Vec<Gate>> {
@@ -42,13 +87,13 @@ fn gate(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Gate> {
     if cursor.has("anyOf") {
         return group(cursor, names).map(Gate::AnyOf);
     }
-    let probe = cursor.mapping("a gate", |fields| {
-        let checks = checks(fields);
+    let condition = cursor.mapping("a gate", |fields| {
+        let subjects = subjects(fields);
         // Not there, but among the fields to choose from.
         fields.optional("anyOf");
-        probe(fields, checks, names)
+        condition(fields, &subjects, names)
     });
-    probe.map(Gate::Probe)
+    condition.map(Gate::Single)
 }
 
 fn group(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Group> {
@@ -57,8 +102,8 @@ fn group(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Group> {
         let mut member_names = Unique::default();
         let any_of = fields.required("anyOf")?.filled_list(|member| {
             member.mapping("a member of anyOf", |fields| {
-                let checks = checks(fields);
-                probe(fields, checks, &mut member_names)
+                let subjects = subjects(fields);
+                condition(fields, &subjects, &mut member_names)
             })
         });
         Some(Group {
@@ -68,41 +113,61 @@ fn group(cursor: &Cursor<'_>, names: &mut Unique<String>) -> Option<Group> {
     })
 }
 
-/// All checks that the fields have.
-fn checks<'t>(fields: &mut Fields<'_, 't>) -> Vec<(Cursor<'t>, ReadCheck)> {
-    let found = CHECKS.iter().filter_map(|(name, read)| {
+/// All subjects that the fields have, from top to bottom.
+fn subjects<'t>(fields: &mut Fields<'_, 't>) -> Vec<(Cursor<'t>, Subject)> {
+    let found = SUBJECTS.iter().filter_map(|(name, subject)| {
         let field = fields.optional(name)?;
-        Some((field, *read))
+        Some((field, *subject))
     });
-    found.collect()
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|(field, _)| field.place());
+    found
 }
 
-/// Only one of `checks` is allowed; all of them are read for their problems.
-fn probe(
+/// Only one of `subjects` is allowed; all of them are read for their problems.
+fn condition(
     fields: &mut Fields<'_, '_>,
-    mut checks: Vec<(Cursor<'_>, ReadCheck)>,
+    subjects: &[(Cursor<'_>, Subject)],
     names: &mut Unique<String>,
-) -> Option<Probe> {
-    if checks.is_empty() {
+) -> Option<Condition> {
+    let Some(((first, subject), others)) = subjects.split_first() else {
         fields.report(format!("must have one of {}", fields.known()));
-    }
-    checks.sort_by_key(|(field, _)| field.place());
-    if let [(first, _), more @ ..] = checks.as_slice() {
-        for (field, _) in more {
-            field.report_key(format!(
-                "a gate has one check; this one has another in line {}",
-                first.line()
-            ));
+        unique_name(fields, names);
+        schedule(fields);
+        return None;
+    };
+    for (field, subject) in others {
+        field.report_key(format!(
+            "a gate has one check; this one has another in line {}",
+            first.line()
+        ));
+        match subject {
+            Asked(read) => drop(read(field)),
+            Told(read) => drop(read(field)),
         }
     }
-    let checks: Vec<_> = checks.iter().map(|(field, read)| read(field)).collect();
     let name = unique_name(fields, names);
-    let schedule = schedule(fields);
-    Some(Probe {
-        name: name?,
-        check: checks.into_iter().next()??,
-        schedule,
-    })
+    match subject {
+        Asked(read) => {
+            let check = read(first);
+            let schedule = schedule(fields);
+            Some(Condition::Probe(Probe {
+                name: name?,
+                check: check?,
+                schedule,
+            }))
+        }
+        Told(read) => {
+            let object = read(first);
+            for field in SCHEDULE {
+                fields.refuse(field, NO_SCHEDULE);
+            }
+            Some(Condition::Observation(Observation {
+                name: name?,
+                object: object?,
+            }))
+        }
+    }
 }
 
 fn schedule(fields: &mut Fields<'_, '_>) -> Schedule {

@@ -1,7 +1,7 @@
 //! The configuration: one YAML file, read strictly into validated values.
 //!
 //! [`parse`] is pure; [`load`] reads a file. Text → `tree` (YAML with places) → `cursor`, `fields` (values by name,
-//! problems collected) → `rules`, `taints`, `gates`, `network` (meaning). The types have the shape and the field names
+//! problems collected) → `rules`, `taints`, `gates`, `network`, `objects` (meaning). The types have the shape and the field names
 //! of the file, so that [`parse`] reads again what [`show`] writes.
 
 mod checks;
@@ -12,6 +12,8 @@ mod file;
 mod flags;
 mod gates;
 mod network;
+mod objects;
+mod observed;
 mod problem;
 mod rules;
 mod syntax;
@@ -29,9 +31,10 @@ pub use checks::{
 };
 pub use file::load;
 pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
+pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
 pub use problem::{LoadError, Problems};
 pub use taints::parse_taint;
-pub use types::{Configuration, Gate, Group, Probe, Rule, Schedule};
+pub use types::{Condition, Configuration, Gate, Group, Observation, Probe, Rule, Schedule};
 pub use url::http_get_from_url;
 
 use cursor::{Context, Cursor};

@@ -99,7 +99,8 @@ pub(super) fn unique_name(
     }
 }
 
-fn labels_of(cursor: &Cursor<'_>) -> Option<BTreeMap<String, String>> {
+/// Labels that all must be there.
+pub(super) fn labels_of(cursor: &Cursor<'_>) -> Option<BTreeMap<String, String>> {
     let labels = cursor.entries()?.into_iter().map(|(key, value)| {
         if let Err(message) = QUALIFIED_NAME.check(key) {
             value.report_key(format!("its key {message}"));

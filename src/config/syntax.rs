@@ -50,6 +50,13 @@ pub(super) const LABEL_VALUE: Syntax = Syntax {
     holds: |text| text.is_empty() || is_label_name(text),
 };
 
+/// Names of CSI drivers; `ValidateCSIDriverName` in k8s.io/kubernetes/pkg/apis/core/validation.
+pub(super) const CSI_DRIVER_NAME: Syntax = Syntax {
+    expected: "the name of a CSI driver (at most 63 letters, digits, '-' or '.', each part beginning and ending with \
+               a letter or digit)",
+    holds: |text| text.len() <= 63 && is_dns_subdomain(&text.to_ascii_lowercase()),
+};
+
 pub(super) const ABSOLUTE_PATH: Syntax = Syntax {
     expected: "an absolute path",
     holds: is_absolute_path,
@@ -193,6 +200,11 @@ mod tests {
             &LABEL_VALUE,
             &["", "a", "A_b.c-1", &most],
             &["-a", "a-", "a b", "a/b", "ä", &more],
+        );
+        table(
+            &CSI_DRIVER_NAME,
+            &["a", "ebs.csi.aws.com", "Disk.CSI.azure.com", &most],
+            &["", "a/b", "a_b", "-a", "a..b", "ä", &more],
         );
         let domain = format!("{}.io/x", "a".repeat(251));
         table(

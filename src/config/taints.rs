@@ -96,7 +96,10 @@ fn parse_effect(name: &str) -> Result<Effect, String> {
 }
 
 fn effects() -> String {
-    format!("one of {}, or left out for any", Effect::NAMES.join(", "))
+    format!(
+        "one of {}, or left out for any",
+        Effect::ALL.map(Effect::as_str).join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::checks::Check;
 use super::duration;
+use super::observed::Observed;
 use crate::taint::TaintMatcher;
 
 /// A whole configuration file.
@@ -39,14 +40,35 @@ pub struct Rule {
     pub dry_run: bool,
 }
 
-/// One condition of a rule.
+impl Rule {
+    /// A rule with the defaults of all other fields.
+    #[must_use]
+    pub fn new(name: impl Into<String>, taint: TaintMatcher, gates: Vec<Gate>) -> Self {
+        Self {
+            name: name.into(),
+            taint,
+            node_selector: BTreeMap::new(),
+            gates,
+            stable_for: Duration::ZERO,
+            dry_run: false,
+        }
+    }
+}
+
+/// What must be so before the taint goes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Gate {
-    /// A single check.
-    Probe(Probe),
+    /// One condition.
+    Single(Condition),
     /// Open while at least one member is.
     AnyOf(Group),
+}
+
+impl From<Probe> for Gate {
+    fn from(probe: Probe) -> Self {
+        Self::Single(Condition::Probe(probe))
+    }
 }
 
 impl Gate {
@@ -54,8 +76,17 @@ impl Gate {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Probe(probe) => &probe.name,
+            Self::Single(condition) => condition.name(),
             Self::AnyOf(group) => &group.name,
+        }
+    }
+
+    /// Its conditions: one, or the members of the group.
+    #[must_use]
+    pub fn conditions(&self) -> &[Condition] {
+        match self {
+            Self::Single(condition) => std::slice::from_ref(condition),
+            Self::AnyOf(group) => &group.any_of,
         }
     }
 }
@@ -67,7 +98,28 @@ pub struct Group {
     /// Unique among the gates of its rule; an RFC 1123 label.
     pub name: String,
     /// At least one.
-    pub any_of: Vec<Probe>,
+    pub any_of: Vec<Condition>,
+}
+
+/// A condition, by where its answer comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Condition {
+    /// The node is asked, time and again.
+    Probe(Probe),
+    /// The API server tells.
+    Observation(Observation),
+}
+
+impl Condition {
+    /// Its `name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Probe(probe) => &probe.name,
+            Self::Observation(observation) => &observation.name,
+        }
+    }
 }
 
 /// A check and when to run it.
@@ -81,6 +133,16 @@ pub struct Probe {
     /// How often, and how many answers make a state.
     #[serde(flatten)]
     pub schedule: Schedule,
+}
+
+/// What the API server must say. It tells of changes by itself, so there is no schedule.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Observation {
+    /// As for a probe.
+    pub name: String,
+    /// What is looked at.
+    #[serde(flatten)]
+    pub object: Observed,
 }
 
 /// The timing fields of a core/v1 `Probe`, with fractions allowed and with defaults for a person who waits.

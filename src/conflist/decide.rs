@@ -164,5 +164,4 @@ fn warning(expected: &CniConfig, network: &Network) -> String {
 }
 
 #[cfg(test)]
-#[path = "decide_tests.rs"]
 pub(super) mod tests;

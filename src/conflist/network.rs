@@ -197,5 +197,4 @@ fn follows_name_rule(name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "network_tests.rs"]
 mod tests;

@@ -169,5 +169,4 @@ fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "cni_config_tests.rs"]
 mod tests;

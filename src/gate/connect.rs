@@ -1,12 +1,13 @@
 //! Connections of the network probes: straight to the target, never through a proxy.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::config::Endpoint;
@@ -97,16 +98,41 @@ async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 
 /// Asks the system's resolver, on another thread because it blocks.
 ///
-/// It cannot be interrupted: while DNS is silent it outlives the probe that asked. The permit stays with it, so that
-/// a probe every few hundred milliseconds cannot pile up threads.
+/// It cannot be interrupted: while DNS is silent it outlives the probe that asked. One thread a name is all it may hold,
+/// so that a probe every few hundred milliseconds cannot pile them up, nor one name hold up another.
 async fn lookup(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
-    static LOOKUPS: Semaphore = Semaphore::const_new(4);
-    let permit = LOOKUPS.acquire().await.map_err(io::Error::other)?;
+    let Some(under_way) = UnderWay::begin(&host) else {
+        return Err(io::Error::other(
+            "the last look-up of the name has no answer yet",
+        ));
+    };
     spawn_blocking(move || {
-        let _permit = permit;
+        let _under_way = under_way;
         Ok((host.as_str(), port).to_socket_addrs()?.collect())
     })
     .await?
+}
+
+/// The look-up of a name; while there is one, there is no other.
+struct UnderWay(String);
+
+impl UnderWay {
+    fn names() -> MutexGuard<'static, BTreeSet<String>> {
+        static NAMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(host: &str) -> Option<Self> {
+        Self::names()
+            .insert(host.to_owned())
+            .then(|| Self(host.to_owned()))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        Self::names().remove(&self.0);
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +146,15 @@ mod tests {
         let listener = TcpListener::bind((address, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         (listener, port)
+    }
+
+    #[test]
+    fn a_name_whose_lookup_hangs_holds_up_itself_alone() {
+        let first = UnderWay::begin("hangs.example").unwrap();
+        assert!(UnderWay::begin("hangs.example").is_none());
+        assert!(UnderWay::begin("other.example").is_some());
+        drop(first);
+        assert!(UnderWay::begin("hangs.example").is_some());
     }
 
     #[tokio::test]

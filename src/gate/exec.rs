@@ -12,8 +12,10 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 
 use tokio::process::{Child, Command};
+use tokio::task::spawn_blocking;
 
 use self::group::Group;
 use self::output::Output;
@@ -25,20 +27,49 @@ use crate::text::{excerpt, plain};
 /// Where a script finds its commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs the program to its end.
-pub async fn check(spec: &Exec) -> Outcome {
-    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(run(&spec.command)).await.into()
+/// Runs one program, one at a time.
+#[derive(Debug)]
+pub struct ExecGate {
+    command: Vec<String>,
+    /// Shared with whatever of a run is left: a process that waits for a disk or a file server outlives its kill.
+    alive: Arc<()>,
 }
 
-async fn run(command: &[String]) -> Result<String, String> {
-    let [program, arguments @ ..] = command else {
-        return Err("no program is given".into());
-    };
-    let (mut child, mut output) = spawn(program, arguments)
-        .map_err(|error| format!("{program}: {}", describe(program, &error)))?;
-    // Declared after the child, so that on a time-out the group is killed while the child still holds its number.
-    let _group = Group::of(&child);
+impl ExecGate {
+    /// Nothing runs yet.
+    #[must_use]
+    pub fn new(spec: &Exec) -> Self {
+        Self {
+            command: spec.command.clone(),
+            alive: Arc::new(()),
+        }
+    }
+
+    /// Runs the program to its end.
+    pub async fn check(&self) -> Outcome {
+        if Arc::strong_count(&self.alive) > 1 {
+            return Outcome::Closed(
+                "a process of the last run has not ended, although it was killed".into(),
+            );
+        }
+        // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
+        Box::pin(run(self.command.clone(), Arc::clone(&self.alive)))
+            .await
+            .into()
+    }
+}
+
+async fn run(command: Vec<String>, alive: Arc<()>) -> Result<String, String> {
+    let program = command.first().cloned().ok_or("no program is given")?;
+    // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
+    // result, if nobody waits for that any more.
+    let spawned = spawn_blocking(move || spawn(&command, alive)).await;
+    let spawned = spawned.map_err(|_| "the agent is stopping")?;
+    let Running {
+        group: _group,
+        mut child,
+        mut output,
+    } = spawned.map_err(|error| format!("{program}: {}", describe(&program, &error)))?;
     let status = while_driving(output.read(), child.wait())
         .await
         .map_err(|error| format!("{program}: {}", plain(&error)))?;
@@ -46,7 +77,17 @@ async fn run(command: &[String]) -> Result<String, String> {
     judge(status, &output).map_err(|why| format!("{program}: {why}"))
 }
 
-fn spawn(program: &str, arguments: &[String]) -> io::Result<(Child, Output)> {
+/// What has been started. Dropped in this order: the group is killed while the child still holds its number.
+struct Running {
+    group: Group,
+    child: Child,
+    output: Output,
+}
+
+fn spawn(command: &[String], alive: Arc<()>) -> io::Result<Running> {
+    let [program, arguments @ ..] = command else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     // One pipe for both streams keeps their order. The command, which holds the writing ends, ends here.
     let (output, writer) = Output::pipe()?;
     let child = Command::new(program)
@@ -59,7 +100,11 @@ fn spawn(program: &str, arguments: &[String]) -> io::Result<(Child, Output)> {
         .stdout(writer.try_clone()?)
         .stderr(writer)
         .spawn()?;
-    Ok((child, output))
+    Ok(Running {
+        group: Group::of(&child, alive),
+        child,
+        output,
+    })
 }
 
 fn describe(program: &str, error: &io::Error) -> String {

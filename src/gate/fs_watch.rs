@@ -172,5 +172,4 @@ fn concern(path: &Path, event: Option<&Event>) -> Concern {
 }
 
 #[cfg(test)]
-#[path = "fs_watch_tests.rs"]
 mod tests;

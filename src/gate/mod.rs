@@ -10,7 +10,10 @@ pub mod file;
 pub mod fs_watch;
 pub mod grpc;
 pub mod http_get;
-pub mod runner;
+pub mod observation;
+mod probe;
+pub mod report;
+pub mod set;
 pub mod tcp_socket;
 #[cfg(test)]
 mod testing;
@@ -40,6 +43,12 @@ impl Outcome {
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open(_))
+    }
+
+    /// Whether it could not be asked.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
     }
 
     /// `open`, `closed` or `unknown`: the words of logs, status and metrics.

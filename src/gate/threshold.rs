@@ -26,6 +26,25 @@ impl Threshold {
         }
     }
 
+    /// Takes in an answer from between two periods, such as after a file event, and gives whether it counts: only the
+    /// first of a run does, since a burst of events is no evidence of lasting.
+    pub fn glance(&mut self, answer: Outcome) -> bool {
+        let counts =
+            matches!(answer, Outcome::Unknown(_)) || self.last_open != Some(answer.is_open());
+        if counts {
+            self.record(answer);
+        } else if !answer.is_open() && !self.state.is_open() {
+            self.state = answer;
+        }
+        counts
+    }
+
+    /// What the answers so far amount to.
+    #[must_use]
+    pub fn state(&self) -> &Outcome {
+        &self.state
+    }
+
     /// Takes one answer in and gives the state after it.
     ///
     /// `Unknown` replaces the state at once and starts both counts afresh: it is no evidence either way.
@@ -90,6 +109,33 @@ mod tests {
     #[test]
     fn failures_close_only_when_there_are_enough_in_a_row() {
         assert_eq!(states(1, 3, "occoccc"), "ooooooc");
+    }
+
+    #[test]
+    fn a_burst_of_events_counts_once() {
+        let open = || Outcome::Open(String::new());
+        let mut threshold = Threshold::new(3, 1);
+        assert!(threshold.glance(open()));
+        for _ in 0..10 {
+            assert!(!threshold.glance(open()));
+        }
+        assert!(!threshold.record(open()).is_open());
+        assert!(
+            threshold.record(open()).is_open(),
+            "three periods, three successes"
+        );
+        assert!(threshold.glance(Outcome::Closed("gone".into())));
+        assert_eq!(
+            threshold.state(),
+            &Outcome::Closed("gone".into()),
+            "a failure is taken at once"
+        );
+        assert!(!threshold.glance(Outcome::Closed("elsewhere".into())));
+        assert_eq!(
+            threshold.state().message(),
+            "elsewhere",
+            "the reason is kept up to date"
+        );
     }
 
     #[test]

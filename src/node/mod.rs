@@ -3,13 +3,12 @@
 pub mod patch;
 pub mod removal;
 pub mod view;
-pub mod watch;
 
-use http::Request;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::request;
 
-use crate::api::{ApiError, ApiServer};
+use crate::api::watch::Collection;
+use crate::api::{ApiError, ApiServer, valid};
 use patch::Removal;
 use view::NodeView;
 
@@ -17,6 +16,12 @@ use view::NodeView;
 pub const FIELD_MANAGER: &str = "untaint";
 
 const NODES: &str = "/api/v1/nodes";
+
+/// The own Node, for a watch.
+#[must_use]
+pub fn collection(name: &str) -> Collection {
+    Collection::named(NODES, name)
+}
 
 /// Reads the Node as etcd has it now: no `resourceVersion`, hence no cache.
 pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
@@ -38,8 +43,4 @@ pub async fn patch(api: &ApiServer, name: &str, removal: &Removal) -> Result<Nod
         &Patch::Json::<()>(removal.operations.clone()),
     );
     api.request(valid(request)?).await
-}
-
-fn valid(request: Result<Request<Vec<u8>>, request::Error>) -> Result<Request<Vec<u8>>, ApiError> {
-    request.map_err(|error| ApiError::Malformed(error.to_string()))
 }

@@ -30,7 +30,7 @@ pub fn removal<'a>(
     select: impl Fn(&Taint) -> Option<&'a TaintMatcher>,
 ) -> Option<Removal> {
     let mut taints = Vec::new();
-    let mut operations = vec![test(["metadata", "uid"], node.uid.as_str().into())];
+    let mut operations = vec![test(["metadata", "uid"], node.metadata.uid.as_str().into())];
     for (index, taint) in node.taints.iter().enumerate().rev() {
         let Some(matcher) = select(taint) else {
             continue;
@@ -49,7 +49,7 @@ pub fn removal<'a>(
         taints.push(taint.clone());
     }
     (!taints.is_empty()).then_some(Removal {
-        uid: node.uid.clone(),
+        uid: node.metadata.uid.clone(),
         taints,
         operations: Patch(operations),
     })

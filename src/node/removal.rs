@@ -1,4 +1,5 @@
-//! When to send a removal, when to read the Node first, and when to stay away. Pure: time and answers come in.
+//! When to send a removal, when to read the Node first, and when to stay away. Time and answers come in; all that is
+//! not determined by them is jitter.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use k8s_openapi::api::core::v1::Taint;
 use super::patch::{self, Removal};
 use super::view::NodeView;
 use crate::api::ApiError;
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, jittered};
 use crate::taint::TaintMatcher;
 
 /// Longest wait between tries that other writers, the network or the server made fail.
@@ -16,8 +17,9 @@ const RETRY_CAP: Duration = Duration::from_secs(5);
 const RETRY_BASE: Duration = Duration::from_millis(20);
 /// How long to stay away from a server in trouble that does not say how long.
 const TROUBLE: Duration = Duration::from_millis(500);
-/// A denial is somebody's decision, and lasts: longest wait between tries at a denied taint.
-const DENIED_CAP: Duration = Duration::from_mins(1);
+/// A denial is somebody's decision, and lasts: longest wait between tries at a denied taint. A wait is at least half of
+/// it, so that there is no more than one try a minute.
+const DENIED_CAP: Duration = Duration::from_mins(2);
 const DENIED_BASE: Duration = Duration::from_secs(2);
 
 /// What to do now.
@@ -34,8 +36,10 @@ pub enum Next {
 /// What an answer means to people.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// The returned Node lacks these taints.
-    Removed(Vec<Taint>),
+    /// The server took the removal; the returned Node says what became of the taints.
+    Done,
+    /// It is not known whether the removal took effect.
+    Unanswered,
     /// The server does not allow it, and says why.
     Denied {
         /// What may not be removed.
@@ -108,9 +112,9 @@ impl Writes {
         });
         let wanted = |taint: &Taint| ready.iter().copied().find(|matcher| matcher.matches(taint));
         if !node.taints.iter().any(|taint| wanted(taint).is_some()) {
-            // A gate that flaps must not shorten a wait that the server asked for.
+            // A gate that flaps must not shorten a wait that the server asked for, nor make up for a read.
             if self.not_before.is_none_or(|time| time <= now) {
-                self.reset();
+                self.backoff.reset();
             }
             return Next::Wait(None);
         }
@@ -127,18 +131,17 @@ impl Writes {
         if let Some(removal) = free {
             return Next::Send(removal);
         }
-        let due = self
-            .denials
-            .iter()
-            .filter(|(_, denial)| denial.until <= now)
-            .map(|(id, _)| id)
-            .find_map(|due| {
-                patch::removal(node, |taint| wanted(taint).filter(|_| id(taint) == *due))
-            });
-        due.map_or_else(
-            || Next::Wait(self.denials.values().map(|denial| denial.until).min()),
-            Next::Send,
-        )
+        let mut waits = Vec::new();
+        for taint in node.taints.iter().filter(|taint| wanted(taint).is_some()) {
+            match self.denials.get(&id(taint)) {
+                Some(denial) if denial.until > now => waits.push(denial.until),
+                _ => {
+                    let alone = |other: &Taint| wanted(other).filter(|_| id(other) == id(taint));
+                    return patch::removal(node, alone).map_or(Next::Wait(None), Next::Send);
+                }
+            }
+        }
+        Next::Wait(waits.into_iter().min())
     }
 
     /// The answer to [`Next::Send`].
@@ -149,16 +152,9 @@ impl Writes {
         answer: &Result<NodeView, ApiError>,
     ) -> Option<Verdict> {
         match answer {
-            Ok(node) => {
-                let left =
-                    |removed: &Taint| node.taints.iter().any(|taint| id(taint) == id(removed));
-                if removal.taints.iter().any(left) {
-                    // The server took the patch, and another writer put the taint back in the same moment.
-                    self.retry(now, Duration::ZERO);
-                    return None;
-                }
+            Ok(_) => {
                 self.reset();
-                return Some(Verdict::Removed(removal.taints.clone()));
+                return Some(Verdict::Done);
             }
             Err(error) if is_denial(error) => {
                 self.must_read = true;
@@ -169,6 +165,9 @@ impl Writes {
             Err(error) => {
                 self.must_read = error.code() != Some(429);
                 self.retry(now, asked_wait(error));
+                if error.code().is_none_or(|code| code >= 500) {
+                    return Some(Verdict::Unanswered);
+                }
             }
         }
         None
@@ -238,14 +237,8 @@ impl Writes {
         }
     }
 
-    /// Jitter goes on top of what is asked, so that nodes sent away together do not come back together.
     fn retry(&mut self, now: Instant, asked: Duration) {
-        self.not_before = Some(
-            now + asked
-                + self
-                    .backoff
-                    .next(RETRY_CAP.saturating_sub(asked).max(RETRY_BASE)),
-        );
+        self.not_before = Some(now + jittered(asked) + self.backoff.next(RETRY_CAP));
     }
 
     fn reset(&mut self) {

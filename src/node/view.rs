@@ -2,61 +2,70 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Taint;
-use serde::{Deserialize, Deserializer};
+use k8s_openapi::api::core::v1::{NodeCondition, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde::Deserialize;
 
+use crate::api::object::{Metadata, Object, or_default};
 use crate::taint::{Effect, TaintMatcher};
 
 /// The part of a Node that decides anything here, as one answer of the server had it. Never changed by hand.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(from = "Object")]
+#[serde(from = "NodeObject")]
 pub struct NodeView {
-    /// `metadata.uid`: another uid is another Node.
-    pub uid: String,
-    /// `metadata.resourceVersion`. Those of one resource compare as integers (KEP-5504).
-    pub resource_version: u64,
-    /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
+    /// `metadata`.
+    pub metadata: Metadata,
     /// `spec.taints`, in their order.
     pub taints: Vec<Taint>,
+    /// `status.allocatable`.
+    pub allocatable: BTreeMap<String, Quantity>,
+    /// `status.conditions`, in their order.
+    pub conditions: Vec<NodeCondition>,
 }
 
-/// As the API writes it; all else of a Node is skipped while it is parsed.
+impl Object for NodeView {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+/// As the API writes it.
 #[derive(Deserialize)]
-struct Object {
+struct NodeObject {
     metadata: Metadata,
     #[serde(default)]
     spec: Spec,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    uid: String,
-    #[serde(deserialize_with = "integer")]
-    resource_version: u64,
-    labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    status: Status,
 }
 
 #[derive(Deserialize, Default)]
 struct Spec {
-    taints: Option<Vec<Taint>>,
+    #[serde(default, deserialize_with = "or_default")]
+    taints: Vec<Taint>,
 }
 
-fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_| {
-        serde::de::Error::custom(format!("resourceVersion {text:?} is not an integer"))
-    })
+#[derive(Deserialize, Default)]
+struct Status {
+    #[serde(default, deserialize_with = "or_default")]
+    allocatable: BTreeMap<String, Quantity>,
+    #[serde(default, deserialize_with = "or_default")]
+    conditions: Vec<NodeCondition>,
 }
 
-impl From<Object> for NodeView {
-    fn from(Object { metadata, spec }: Object) -> Self {
+impl From<NodeObject> for NodeView {
+    fn from(
+        NodeObject {
+            metadata,
+            spec,
+            status,
+        }: NodeObject,
+    ) -> Self {
         Self {
-            uid: metadata.uid,
-            resource_version: metadata.resource_version,
-            labels: metadata.labels.unwrap_or_default(),
-            taints: spec.taints.unwrap_or_default(),
+            metadata,
+            taints: spec.taints,
+            allocatable: status.allocatable,
+            conditions: status.conditions,
         }
     }
 }
@@ -76,7 +85,7 @@ impl NodeView {
     pub fn selected_by(&self, selector: &BTreeMap<String, String>) -> bool {
         selector
             .iter()
-            .all(|(key, value)| self.labels.get(key) == Some(value))
+            .all(|(key, value)| self.metadata.labels.get(key) == Some(value))
     }
 
     /// Whether some taint of the Node is the rule's.
@@ -100,41 +109,56 @@ impl NodeView {
     #[must_use]
     pub fn may_be_tainted_by_karpenter(&self) -> bool {
         self.awaits_registration()
-            || (self.labels.contains_key(NODEPOOL) && !self.is_labelled(REGISTERED))
+            || (self.metadata.labels.contains_key(NODEPOOL) && !self.is_labelled(REGISTERED))
     }
 
     fn is_labelled(&self, label: &str) -> bool {
-        self.labels.get(label).is_some_and(|value| value == "true")
+        self.metadata
+            .labels
+            .get(label)
+            .is_some_and(|value| value == "true")
     }
 }
 
 /// The newest Node seen, whichever of watch, GET and PATCH brought it.
 #[derive(Debug, Default)]
-pub struct Latest(Option<NodeView>);
+pub struct Latest {
+    node: Option<NodeView>,
+    /// The next one is taken whatever its version.
+    afresh: bool,
+}
 
 impl Latest {
     /// The Node, unless it is not known to exist.
     #[must_use]
     pub fn get(&self) -> Option<&NodeView> {
-        self.0.as_ref()
+        self.node.as_ref()
     }
 
     /// Takes `node` unless it is older than what is known: after a PATCH's answer, a watch may still deliver the
-    /// Node from before it. Another uid is always taken, since a restored etcd counts from the start again.
+    /// Node from before it. Another uid is another Node, and is always taken.
     pub fn offer(&mut self, node: NodeView) -> bool {
-        let older = self.0.as_ref().is_some_and(|known| {
-            known.uid == node.uid && known.resource_version >= node.resource_version
-        });
+        let is_older = |known: &NodeView| {
+            let (known, new) = (&known.metadata, &node.metadata);
+            known.uid == new.uid && known.resource_version >= new.resource_version
+        };
+        let older = !self.afresh && self.node.as_ref().is_some_and(is_older);
         if !older {
-            self.0 = Some(node);
+            self.node = Some(node);
+            self.afresh = false;
         }
         !older
     }
 
-    /// The Node with this uid is gone; without a uid, whichever is known. Gives whether one was known.
-    pub fn gone(&mut self, uid: Option<&str>) -> bool {
-        self.0
-            .take_if(|known| uid.is_none_or(|uid| known.uid == uid))
+    /// The server is asked past every cache: if the answer is older than what is known, a backup was restored.
+    pub fn take_whatever_comes(&mut self) {
+        self.afresh = true;
+    }
+
+    /// The Node with this uid is gone. Gives whether it was the one known.
+    pub fn gone(&mut self, uid: &str) -> bool {
+        self.node
+            .take_if(|known| known.metadata.uid == uid)
             .is_some()
     }
 }
@@ -157,7 +181,11 @@ mod tests {
     fn a_node_without_labels_spec_or_taints_has_none() {
         let node = version("u", "7");
         assert_eq!(
-            (node.resource_version, node.labels.len(), node.taints.len()),
+            (
+                node.metadata.resource_version,
+                node.metadata.labels.len(),
+                node.taints.len()
+            ),
             (7, 0, 0)
         );
         let nulls = json!({"metadata": {"uid": "u", "resourceVersion": "7", "labels": null}, "spec": {"taints": null}});
@@ -174,7 +202,19 @@ mod tests {
         );
         assert!(!latest.offer(version("u", "10")));
         assert!(latest.offer(version("u", "11")));
-        assert_eq!(latest.get().unwrap().resource_version, 11);
+        assert_eq!(latest.get().unwrap().metadata.resource_version, 11);
+    }
+
+    #[test]
+    fn after_a_restored_backup_the_state_asked_for_anew_is_taken_whatever_its_version() {
+        let mut latest = Latest::default();
+        latest.offer(version("u", "1000"));
+        latest.take_whatever_comes();
+        assert!(latest.offer(version("u", "50")));
+        assert!(
+            !latest.offer(version("u", "49")),
+            "from then on versions count again"
+        );
     }
 
     #[test]
@@ -182,9 +222,9 @@ mod tests {
         let mut latest = Latest::default();
         latest.offer(version("old", "10"));
         assert!(latest.offer(version("new", "3")));
-        assert!(!latest.gone(Some("old")));
-        assert_eq!(latest.get().unwrap().uid, "new");
-        assert!(latest.gone(Some("new")));
+        assert!(!latest.gone("old"));
+        assert_eq!(latest.get().unwrap().metadata.uid, "new");
+        assert!(latest.gone("new"));
         assert_eq!(latest.get(), None);
     }
 

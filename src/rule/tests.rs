@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{Check, FileCheck, Gate, Probe, Schedule};
+use crate::config::{Check, FileCheck, Probe, Schedule};
 use crate::taint::TaintMatcher;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -13,22 +13,17 @@ fn rule() -> Rule {
         path: "/ready".into(),
         newer_than_boot: false,
     });
-    Rule {
-        name: "cilium".into(),
-        taint: TaintMatcher {
-            key: "t".into(),
-            value: None,
-            effect: None,
-        },
-        node_selector: BTreeMap::new(),
-        gates: vec![Gate::Probe(Probe {
-            name: "ready".into(),
-            check,
-            schedule: Schedule::default(),
-        })],
-        stable_for: Duration::ZERO,
-        dry_run: false,
-    }
+    let probe = Probe {
+        name: "ready".into(),
+        check,
+        schedule: Schedule::default(),
+    };
+    let taint = TaintMatcher {
+        key: "t".into(),
+        value: None,
+        effect: None,
+    };
+    Rule::new("cilium", taint, vec![probe.into()])
 }
 
 fn node(uid: &str, keys: &[(&str, &str)], labels: &Value) -> NodeView {
@@ -48,18 +43,31 @@ fn clean() -> NodeView {
     node("u", &[], &json!({}))
 }
 
+/// As the agent does: what the gates say while they run, and then a decision.
+fn step(
+    state: &mut RuleState,
+    now: Instant,
+    node: Option<&NodeView>,
+    open: bool,
+) -> Option<Occurrence> {
+    if state.decision().runs_gates() {
+        state.observe(now, open);
+    }
+    state.step(now, node)
+}
+
 #[test]
 fn a_taint_with_a_gate_not_open_waits_and_is_ready_once_all_are_open() {
     let now = Instant::now();
     let mut state = RuleState::new(rule());
     assert_eq!(
-        state.step(now, Some(&tainted()), false),
+        step(&mut state, now, Some(&tainted()), false),
         Some(Occurrence::Tainted)
     );
     assert_eq!(state.decision(), Decision::Waiting);
-    assert_eq!(state.step(now, Some(&tainted()), true), None);
+    assert_eq!(step(&mut state, now, Some(&tainted()), true), None);
     assert_eq!(state.decision(), Decision::Ready);
-    state.step(now, Some(&tainted()), false);
+    step(&mut state, now, Some(&tainted()), false);
     assert_eq!(state.decision(), Decision::Waiting, "a gate closed again");
 }
 
@@ -67,17 +75,20 @@ fn a_taint_with_a_gate_not_open_waits_and_is_ready_once_all_are_open() {
 fn what_the_gates_said_before_the_node_was_first_seen_counts() {
     let now = Instant::now();
     let mut state = RuleState::new(rule());
-    state.step(now, None, true);
+    step(&mut state, now, None, true);
     assert_eq!((state.decision(), state.round()), (Decision::NoNode, 0));
     assert!(state.decision().runs_gates());
-    state.step(now, Some(&tainted()), true);
+    step(&mut state, now, Some(&tainted()), true);
     assert_eq!((state.decision(), state.round()), (Decision::Ready, 0));
 }
 
 #[test]
 fn without_the_taint_nothing_is_to_be_done_and_gates_rest() {
     let mut state = RuleState::new(rule());
-    assert_eq!(state.step(Instant::now(), Some(&clean()), false), None);
+    assert_eq!(
+        step(&mut state, Instant::now(), Some(&clean()), false),
+        None
+    );
     assert_eq!(state.decision(), Decision::Absent);
     assert!(!state.decision().runs_gates());
 }
@@ -86,12 +97,16 @@ fn without_the_taint_nothing_is_to_be_done_and_gates_rest() {
 fn a_taint_that_comes_back_starts_the_gates_afresh() {
     let now = Instant::now();
     let mut state = RuleState::new(rule());
-    state.step(now, Some(&tainted()), true);
-    state.step(now, Some(&tainted()), true);
+    step(&mut state, now, Some(&tainted()), true);
+    step(&mut state, now, Some(&tainted()), true);
     state.removed(now);
-    assert_eq!(state.step(now, Some(&clean()), true), None, "it was us");
     assert_eq!(
-        state.step(now, Some(&tainted()), true),
+        step(&mut state, now, Some(&clean()), true),
+        None,
+        "it was us"
+    );
+    assert_eq!(
+        step(&mut state, now, Some(&tainted()), true),
         Some(Occurrence::Tainted)
     );
     assert_eq!(
@@ -99,7 +114,7 @@ fn a_taint_that_comes_back_starts_the_gates_afresh() {
         (Decision::Waiting, 1),
         "old evidence does not count"
     );
-    state.step(now, Some(&tainted()), true);
+    step(&mut state, now, Some(&tainted()), true);
     assert_eq!(state.decision(), Decision::Ready);
 }
 
@@ -107,8 +122,9 @@ fn a_taint_that_comes_back_starts_the_gates_afresh() {
 fn a_recreated_node_starts_the_gates_afresh_even_if_nobody_saw_it_without_the_taint() {
     let now = Instant::now();
     let mut state = RuleState::new(rule());
-    state.step(now, Some(&tainted()), true);
-    state.step(
+    step(&mut state, now, Some(&tainted()), true);
+    step(
+        &mut state,
         now,
         Some(&node("another", &[("t", "NoSchedule")], &json!({}))),
         true,
@@ -120,8 +136,8 @@ fn a_recreated_node_starts_the_gates_afresh_even_if_nobody_saw_it_without_the_ta
 fn a_deleted_node_is_waited_for_and_old_knowledge_is_not_acted_on() {
     let now = Instant::now();
     let mut state = RuleState::new(rule());
-    state.step(now, Some(&tainted()), true);
-    assert_eq!(state.step(now, None, true), None);
+    step(&mut state, now, Some(&tainted()), true);
+    assert_eq!(step(&mut state, now, None, true), None);
     assert_eq!(state.decision(), Decision::NoNode);
 }
 
@@ -132,23 +148,37 @@ fn every_gate_must_have_been_open_without_a_break_for_stable_for() {
         stable_for: 10 * SECOND,
         ..rule()
     });
-    state.step(now, Some(&tainted()), false);
-    state.step(now, Some(&tainted()), true);
+    step(&mut state, now, Some(&tainted()), false);
+    step(&mut state, now, Some(&tainted()), true);
     assert_eq!(
         state.decision(),
         Decision::Stabilizing {
             until: now + 10 * SECOND
         }
     );
-    state.step(now + 9 * SECOND, Some(&tainted()), false);
-    state.step(now + 9 * SECOND, Some(&tainted()), true);
+    step(&mut state, now + 9 * SECOND, Some(&tainted()), false);
+    step(&mut state, now + 9 * SECOND, Some(&tainted()), true);
     assert_eq!(
         state.decision().until(),
         Some(now + 19 * SECOND),
         "the window restarts"
     );
-    state.step(now + 19 * SECOND, Some(&tainted()), true);
+    step(&mut state, now + 19 * SECOND, Some(&tainted()), true);
     assert_eq!(state.decision(), Decision::Ready);
+}
+
+#[test]
+fn a_gate_that_closes_and_opens_between_two_decisions_starts_stable_for_again() {
+    let now = Instant::now();
+    let mut state = RuleState::new(Rule {
+        stable_for: 10 * SECOND,
+        ..rule()
+    });
+    step(&mut state, now, Some(&tainted()), true);
+    state.observe(now + 5 * SECOND, false);
+    state.observe(now + 6 * SECOND, true);
+    state.step(now + 12 * SECOND, Some(&tainted()));
+    assert_eq!(state.decision().until(), Some(now + 16 * SECOND));
 }
 
 #[test]
@@ -159,10 +189,10 @@ fn a_rule_without_gates_is_ready_at_once_each_time() {
         ..rule()
     });
     for _ in 0..2 {
-        state.step(now, Some(&tainted()), true);
+        step(&mut state, now, Some(&tainted()), true);
         assert_eq!(state.decision(), Decision::Ready);
         state.removed(now);
-        state.step(now, Some(&clean()), true);
+        step(&mut state, now, Some(&clean()), true);
     }
 }
 
@@ -174,9 +204,10 @@ fn a_removal_that_karpenter_would_undo_is_held_until_it_has_registered_the_node(
         ("karpenter.sh/unregistered", "NoExecute"),
     ];
     let mut state = RuleState::new(rule());
-    state.step(now, Some(&node("u", &keys, &json!({}))), true);
+    step(&mut state, now, Some(&node("u", &keys, &json!({}))), true);
     assert_eq!(state.decision(), Decision::Held);
-    state.step(
+    step(
+        &mut state,
         now,
         Some(&node(
             "u",
@@ -186,7 +217,8 @@ fn a_removal_that_karpenter_would_undo_is_held_until_it_has_registered_the_node(
         true,
     );
     assert_eq!(state.decision(), Decision::Ready);
-    state.step(
+    step(
+        &mut state,
         now,
         Some(&node(
             "u",
@@ -203,12 +235,12 @@ fn a_taint_that_somebody_else_removes_is_told_once_with_whether_it_was_too_early
     let now = Instant::now();
     for (open, ready) in [(false, false), (true, true)] {
         let mut state = RuleState::new(rule());
-        state.step(now, Some(&tainted()), open);
+        step(&mut state, now, Some(&tainted()), open);
         assert_eq!(
-            state.step(now, Some(&clean()), open),
+            step(&mut state, now, Some(&clean()), open),
             Some(Occurrence::RemovedByOther { ready })
         );
-        assert_eq!(state.step(now, Some(&clean()), open), None);
+        assert_eq!(step(&mut state, now, Some(&clean()), open), None);
     }
 }
 
@@ -218,7 +250,7 @@ fn a_taint_put_back_again_and_again_is_removed_five_times_at_once_and_then_every
     let mut state = RuleState::new(rule());
     let mut fights = 0;
     let mut come_back = |state: &mut RuleState, now| {
-        let occurrences = [false, true].map(|open| state.step(now, Some(&tainted()), open));
+        let occurrences = [false, true].map(|open| step(state, now, Some(&tainted()), open));
         fights += occurrences
             .iter()
             .filter(|occurrence| **occurrence == Some(Occurrence::Fight))
@@ -262,12 +294,12 @@ fn a_node_that_the_selector_does_not_select_is_left_alone() {
         node_selector: selector,
         ..rule()
     });
-    state.step(now, Some(&tainted()), true);
+    step(&mut state, now, Some(&tainted()), true);
     assert_eq!(state.decision(), Decision::NotSelected);
     assert!(!state.decision().runs_gates());
     let selected = node("u", &[("t", "NoSchedule")], &json!({"pool": "a"}));
     assert_eq!(
-        state.step(now, Some(&selected), false),
+        step(&mut state, now, Some(&selected), false),
         Some(Occurrence::Tainted)
     );
     assert_eq!(state.decision(), Decision::Waiting);

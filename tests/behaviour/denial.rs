@@ -77,7 +77,26 @@ spec: {policyName: keeps-a-taint, validationActions: [Deny]}
         .await
         .unwrap();
     scene.wait_for_taints(&[]).await;
+    agent
+        .wait_for_log(|line| line["message"] == "removed the taint" && line["key"] == "denied")
+        .await
+        .unwrap();
     assert_eq!(agent.count(REFUSED), 1);
+    let told = agent
+        .logs()
+        .iter()
+        .filter(|line| {
+            line["level"] != "DEBUG" && line["message"] == "a request did not succeed; trying again"
+        })
+        .count();
+    assert_eq!(told, 0, "a denial is told by its own line alone");
+    let status = agent.status().await.unwrap();
+    assert_eq!(
+        status["rules"][0]["denied"],
+        serde_json::Value::Null,
+        "{status:#}"
+    );
+    assert_eq!(status["rules"][0]["decision"], "absent");
 }
 
 #[tokio::test]

@@ -219,3 +219,14 @@ async fn a_connection_that_falls_silent_is_noticed_by_its_pings() {
     proxy.set(Mode::Pass);
     scene.wait_for_taints(&[FOREIGN]).await;
 }
+
+#[tokio::test]
+async fn a_proxy_in_the_environment_is_not_used() {
+    let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
+    let proxies =
+        ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].map(|name| (name, "http://127.0.0.1:1"));
+    let _agent = scene
+        .gates
+        .agent_with("node", &scene.kubeconfig, &[], &proxies);
+    scene.wait_for_taints(&[]).await;
+}

@@ -282,3 +282,48 @@ async fn one_rule_can_be_given_without_a_file() {
     );
     assert_eq!(scene.taints().await, [FOREIGN]);
 }
+
+#[tokio::test]
+async fn a_rule_for_other_nodes_does_not_claim_the_removal_of_the_same_taint_here() {
+    let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
+    let elsewhere = "- {name: elsewhere, taint: {key: example.com/not-ready}, nodeSelector: {pool: a}, gates: []}\n";
+    scene
+        .gates
+        .configure(&(elsewhere.to_owned() + &scene.gates.rule("  nodeSelector: {pool: b}\n")));
+    scene.server.update_node("node", |node| {
+        node["metadata"]["labels"] = serde_json::json!({"pool": "b"});
+    });
+    let agent = scene.agent(&["--listen", "127.0.0.1:0"]);
+    scene.gates.write_conflist();
+    scene.gates.health.set(200);
+    scene.wait_for_taints(&[]).await;
+    let removed = agent.wait_for_message("removed the taint").await.unwrap();
+    assert_eq!(removed["rule"], "cni");
+    assert_eq!(agent.count("removed the taint"), 1);
+    let status = agent.status().await.unwrap();
+    assert_eq!(status["rules"][0]["decision"], "not-selected");
+    assert_eq!(status["rules"][0]["lastRemoval"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn a_gate_that_closes_while_a_removal_has_no_answer_starts_stable_for_again() {
+    let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
+    scene
+        .gates
+        .configure(&scene.gates.rule("  stableFor: 3s\n"));
+    scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
+    let agent = scene.agent(&[]);
+    scene.wait_for(Verb::Patch, 1).await;
+    // Some seconds of the five that the answer is waited for.
+    scene.gates.health.wait_for_requests(70).await.unwrap();
+    scene.gates.health.set(503);
+    let is_closed = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "closed";
+    agent.wait_for_log(is_closed).await.unwrap();
+    assert_eq!(scene.count(Verb::Patch), 1);
+    let reopened = std::time::Instant::now();
+    scene.gates.health.set(200);
+    scene.wait_for_taints(&[]).await;
+    let patches = scene.all(Verb::Patch);
+    let waited = patches[1].at - reopened;
+    assert!(waited >= Duration::from_secs(3), "{waited:?}");
+}

@@ -80,6 +80,17 @@ impl Gates {
 
     /// An agent on this Node.
     pub(crate) fn agent(&self, node: &str, kubeconfig: &Path, more: &[&str]) -> Agent {
+        self.agent_with(node, kubeconfig, more, &[])
+    }
+
+    /// The same with an environment.
+    pub(crate) fn agent_with(
+        &self,
+        node: &str,
+        kubeconfig: &Path,
+        more: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Agent {
         let config = self.config();
         let paths = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
         let [config, kubeconfig] = paths;
@@ -100,7 +111,7 @@ impl Gates {
         } else {
             &["--listen", "off"]
         };
-        Agent::start(PROGRAM, &[&arguments, listen, more].concat(), &[]).unwrap()
+        Agent::start(PROGRAM, &[&arguments, listen, more].concat(), environment).unwrap()
     }
 }
 

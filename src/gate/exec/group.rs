@@ -1,5 +1,7 @@
 //! The end of a process group.
 
+use std::sync::Arc;
+
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::Child;
@@ -11,25 +13,36 @@ use tokio::signal::unix::{SignalKind, signal};
 /// The number cannot have passed to strangers: Linux does not give it away while the group has a member, and after
 /// that only when it has been through all others.
 #[derive(Debug)]
-pub(super) struct Group(Option<Pid>);
+pub(super) struct Group {
+    number: Option<Pid>,
+    /// Held until the last member is gone.
+    alive: Arc<()>,
+}
 
 impl Group {
-    pub(super) fn of(leader: &Child) -> Self {
+    pub(super) fn of(leader: &Child, alive: Arc<()>) -> Self {
         let number = leader.id().and_then(|id| i32::try_from(id).ok());
-        Self(number.and_then(Pid::from_raw))
+        Self {
+            number: number.and_then(Pid::from_raw),
+            alive,
+        }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let Some(group) = self.0 else { return };
+        let Some(group) = self.number else { return };
         if kill_process_group(group, Signal::KILL) == Err(Errno::SRCH) {
             return;
         }
         // Killed is not yet dead: a process that waits for a disk or a file server dies when that answers. Waiting
         // here would stop the whole agent until then.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(reap(group));
+            let alive = Arc::clone(&self.alive);
+            runtime.spawn(async move {
+                reap(group).await;
+                drop(alive);
+            });
         }
     }
 }

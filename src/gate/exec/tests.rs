@@ -15,7 +15,7 @@ fn exec(command: &[&str]) -> Exec {
 }
 
 async fn outcome(command: &[&str]) -> Outcome {
-    soon(check(&exec(command))).await
+    soon(ExecGate::new(&exec(command)).check()).await
 }
 
 async fn shell(script: &str) -> Outcome {
@@ -47,14 +47,14 @@ async fn gone(pid: i32) {
 async fn dropped_after(script: &str) -> Vec<i32> {
     let dir = TempDir::new().unwrap();
     let [writing, written] = ["writing", "written"].map(|name| dir.path().join(name));
-    let spec = exec(&[
+    let gate = ExecGate::new(&exec(&[
         "/bin/sh",
         "-c",
         script,
         "sh",
         writing.to_str().unwrap(),
         written.to_str().unwrap(),
-    ]);
+    ]));
     let appeared = async {
         while !written.exists() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -62,7 +62,7 @@ async fn dropped_after(script: &str) -> Vec<i32> {
     };
     soon(async {
         tokio::select! {
-            outcome = check(&spec) => panic!("did not wait: {outcome:?}"),
+            outcome = gate.check() => panic!("did not wait: {outcome:?}"),
             () = appeared => {}
         }
     })
@@ -196,4 +196,14 @@ async fn as_pid_1_the_agent_also_reaps_the_grandchildren() {
     for pid in pids {
         gone(pid).await;
     }
+}
+
+#[tokio::test]
+async fn while_something_of_the_last_run_is_left_there_is_no_other_run() {
+    let gate = ExecGate::new(&exec(&["/bin/true"]));
+    let left = Arc::clone(&gate.alive);
+    let outcome = soon(gate.check()).await;
+    assert!(outcome.message().contains("has not ended"), "{outcome:?}");
+    drop(left);
+    assert!(soon(gate.check()).await.is_open());
 }

@@ -108,27 +108,14 @@ fn keys(taints: &[Taint]) -> Vec<String> {
 }
 
 #[test]
-fn all_ready_taints_go_in_one_patch_and_success_is_the_returned_node_without_them() {
+fn all_ready_taints_go_in_one_patch() {
     let mut scene = Scene::new();
     let tainted = node(1, &KEYS);
     let removal = scene.due_removal(&tainted);
     assert_eq!(keys(&removal.taints), ["two", "one"]);
     let verdict = scene.sent(&removal, &Ok(node(2, &[])));
-    assert_eq!(verdict, Some(Verdict::Removed(removal.taints)));
+    assert_eq!(verdict, Some(Verdict::Done));
     assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
-}
-
-#[test]
-fn an_answer_in_which_the_taint_is_still_there_is_no_success() {
-    let mut scene = Scene::new();
-    let tainted = node(1, &["one"]);
-    let removal = scene.due_removal(&tainted);
-    assert_eq!(scene.sent(&removal, &Ok(node(3, &["one"]))), None);
-    assert!(matches!(
-        scene.next(&node(3, &["one"])),
-        Next::Wait(Some(_))
-    ));
-    scene.due_removal(&node(3, &["one"]));
 }
 
 #[test]
@@ -153,7 +140,7 @@ fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_wi
         );
         assert!(matches!(
             scene.sent(&removal, &Ok(node(10, &["foreign"]))),
-            Some(Verdict::Removed(_))
+            Some(Verdict::Done)
         ));
     }
 }
@@ -169,7 +156,9 @@ fn an_unknown_outcome_has_the_node_read_before_anything_is_sent_again() {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
         let removal = scene.due_removal(&tainted);
-        assert_eq!(scene.sent(&removal, &answer), None);
+        let verdict = scene.sent(&removal, &answer);
+        let is_unknown = answer.as_ref().err().and_then(ApiError::code) != Some(401);
+        assert_eq!(verdict, is_unknown.then_some(Verdict::Unanswered));
         assert_eq!(scene.next_due(&tainted), Next::Read);
         assert_eq!(scene.read(&lost()), None);
         assert_eq!(
@@ -238,12 +227,59 @@ fn a_denial_is_told_once_and_tried_again_ever_more_rarely() {
     assert!(*waits.last().unwrap() >= DENIED_CAP / 2);
     let removal = scene.due_removal(&tainted);
     assert!(
-        matches!(
-            scene.sent(&removal, &Ok(node(2, &[]))),
-            Some(Verdict::Removed(_))
-        ),
+        matches!(scene.sent(&removal, &Ok(node(2, &[]))), Some(Verdict::Done)),
         "recovers unaided"
     );
+}
+
+#[test]
+fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &KEYS);
+    scene.deny(&tainted);
+    scene.deny(&tainted);
+    scene.deny(&tainted);
+    scene.now += DENIED_CAP;
+    assert_eq!(
+        scene.writes.next(scene.now, &tainted, &[]),
+        Next::Wait(None)
+    );
+    let one = TaintMatcher {
+        key: "one".into(),
+        value: None,
+        effect: None,
+    };
+    let Next::Send(removal) = scene.writes.next(scene.now, &tainted, &[&one]) else {
+        panic!("it is due")
+    };
+    assert_eq!(
+        scene.writes.sent(scene.now, &removal, &refused(403, true)),
+        None
+    );
+    assert!(
+        scene
+            .writes
+            .read(scene.now, &[&one], &Ok(tainted.clone()))
+            .is_some()
+    );
+    let Next::Wait(Some(until)) = scene.writes.next(scene.now, &tainted, &[&one]) else {
+        panic!("it should wait")
+    };
+    assert!(until > scene.now, "the other one's time is past");
+}
+
+#[test]
+fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let removal = scene.due_removal(&tainted);
+    scene.sent(&removal, &lost());
+    scene.now += RETRY_CAP;
+    assert_eq!(
+        scene.writes.next(scene.now, &tainted, &[]),
+        Next::Wait(None)
+    );
+    assert_eq!(scene.next_due(&tainted), Next::Read);
 }
 
 #[test]
@@ -269,10 +305,7 @@ fn when_a_patch_of_several_taints_is_denied_each_is_tried_alone() {
     let other = scene.due_removal(&tainted);
     assert_ne!(keys(&other.taints), first, "the other one is not held up");
     let left = node(2, &[&first[0]]);
-    assert_eq!(
-        scene.sent(&other, &Ok(left.clone())),
-        Some(Verdict::Removed(other.taints.clone()))
-    );
+    assert_eq!(scene.sent(&other, &Ok(left.clone())), Some(Verdict::Done));
     assert_eq!(keys(&scene.due_removal(&left).taints), first);
 }
 

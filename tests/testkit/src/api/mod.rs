@@ -33,6 +33,7 @@ pub use self::request::Request;
 pub use self::route::Verb;
 use self::script::Script;
 pub use self::script::{Answer, Reply};
+pub use self::store::Revision;
 use self::store::Store;
 use crate::DEADLINE;
 use crate::kubeconfig::{self, Credentials};
@@ -171,6 +172,12 @@ impl ApiServer {
     #[must_use]
     pub fn node(&self, name: &str) -> Option<Value> {
         self.shared.store.borrow().get(name).ok().cloned()
+    }
+
+    /// Everything that the Node has been since it was first created, in its order; nothing is left out.
+    #[must_use]
+    pub fn revisions(&self, name: &str) -> Vec<Revision> {
+        self.shared.store.borrow().revisions(name).collect()
     }
 
     /// Returns the Node as soon as `wanted` says so, and fails after [`DEADLINE`]. A state that is gone at once may

@@ -1,6 +1,7 @@
 //! The Nodes, their versions and their history. No I/O.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -24,9 +25,19 @@ pub(super) struct Store {
     pub(super) epoch: u64,
 }
 
+/// A Node as it was stored at some time.
+#[derive(Debug, Clone)]
+pub struct Revision {
+    /// When.
+    pub at: Instant,
+    /// All of it.
+    pub node: Value,
+}
+
 /// One change, as a watch tells of it.
 #[derive(Debug)]
 struct Event {
+    at: Instant,
     version: u64,
     kind: &'static str,
     /// `None`: a bookmark.
@@ -79,6 +90,17 @@ impl Store {
             .filter(move |event| event.version > after)
             .filter(wanted)
             .map(|event| json!({"type": event.kind, "object": event.object}))
+    }
+
+    /// All that was ever stored under `name`, in its order.
+    pub(super) fn revisions(&self, name: &str) -> impl Iterator<Item = Revision> {
+        self.history
+            .iter()
+            .filter(move |event| event.name.as_deref() == Some(name) && event.kind != "DELETED")
+            .map(|event| Revision {
+                at: event.at,
+                node: event.object.clone(),
+            })
     }
 
     /// Whether a watch can start from `version`.
@@ -155,6 +177,7 @@ impl Store {
 
     fn remember(&mut self, kind: &'static str, name: Option<&str>, object: Value) {
         self.history.push(Event {
+            at: Instant::now(),
             version: self.version,
             kind,
             name: name.map(str::to_owned),

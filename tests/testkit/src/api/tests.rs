@@ -43,6 +43,29 @@ async fn watch(client: &Client) -> impl Stream<Item = String> + use<> {
 }
 
 #[tokio::test]
+async fn every_revision_of_a_node_is_kept_whoever_made_it() {
+    let (server, client) = start().await;
+    server.create_node(node("n", &["a:NoSchedule"]));
+    server.create_node(node("other", &[]));
+    server.update_node("n", |node| node["spec"]["taints"] = json!([]));
+    let patch = json!([{"op": "add", "path": "/spec/taints", "value": [{"key": "b", "effect": "NoExecute"}]}]);
+    let request = http::Request::patch("/api/v1/nodes/n")
+        .header("content-type", "application/json-patch+json")
+        .body(patch.to_string().into_bytes())
+        .unwrap();
+    client.request::<Value>(request).await.unwrap();
+    server.delete_node("n");
+
+    let revisions = server.revisions("n");
+    let seen: Vec<_> = revisions
+        .iter()
+        .map(|revision| taints(&revision.node))
+        .collect();
+    assert_eq!(seen, [vec!["a:NoSchedule"], vec![], vec!["b:NoExecute"]]);
+    assert!(revisions.is_sorted_by_key(|revision| revision.at));
+}
+
+#[tokio::test]
 async fn a_watch_gets_changes_and_bookmarks_as_they_happen_until_it_is_ended() {
     let (server, client) = start().await;
     server.create_node(node("n", &["a:NoSchedule"]));

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const CILIUM: &str = include_str!("../../tests/fixtures/cni/cilium/05-cilium.conflist");
+const CILIUM: &str = include_str!("../../../tests/fixtures/cni/cilium/05-cilium.conflist");
 
 /// A CNI directory and a plugin directory that others may enter.
 struct Node {

@@ -1,0 +1,170 @@
+//! `csiDriver`: a CSI driver in the node's `CSINode`. Pure.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use crate::api::object::{Metadata, Object, or_default};
+use crate::api::watch::Collection;
+use crate::config::CsiDriver;
+use crate::gate::Outcome;
+use crate::text::excerpt;
+
+/// The part of a `CSINode` that matters.
+#[derive(Debug, Deserialize)]
+pub(super) struct CsiNode {
+    metadata: Metadata,
+    spec: Spec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Spec {
+    #[serde(default, deserialize_with = "or_default")]
+    drivers: Vec<Driver>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Driver {
+    name: String,
+    allocatable: Option<Allocatable>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Allocatable {
+    count: Option<i64>,
+}
+
+impl Object for CsiNode {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+/// A `CSINode` has the name of its Node.
+pub(super) fn collection(node: &str) -> Collection {
+    Collection::named("/apis/storage.k8s.io/v1/csinodes", node)
+}
+
+pub(super) fn judge(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) -> Outcome {
+    find(expected, objects).into()
+}
+
+fn find(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) -> Result<String, String> {
+    let Some(csi_node) = objects.values().next() else {
+        return Err("the node has no CSINode yet: the kubelet makes it".into());
+    };
+    let drivers = &csi_node.spec.drivers;
+    let name = &expected.name;
+    let Some(driver) = drivers.iter().find(|driver| driver.name == *name) else {
+        let others: Vec<_> = drivers.iter().map(|driver| driver.name.as_str()).collect();
+        let others = if others.is_empty() {
+            "none".into()
+        } else {
+            excerpt(&others.join(", "))
+        };
+        return Err(format!(
+            "driver {name} is not in the CSINode; registered: {others}"
+        ));
+    };
+    let allocatable = driver.allocatable.as_ref();
+    match allocatable.and_then(|allocatable| allocatable.count) {
+        Some(0) if expected.allocatable => Err(format!(
+            "driver {name} is registered with an allocatable.count of 0"
+        )),
+        Some(count) => Ok(format!("driver {name} is registered, for {count} volumes")),
+        None if expected.allocatable => Err(format!(
+            "driver {name} is registered without allocatable.count"
+        )),
+        None => Ok(format!("driver {name} is registered")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn look(allocatable: bool, drivers: &Value) -> Outcome {
+        let csi_node = json!({
+            "metadata": {"name": "node", "uid": "1", "resourceVersion": "1"},
+            "spec": {"drivers": drivers},
+        });
+        let csi_node = serde_json::from_value(csi_node).unwrap();
+        let expected = CsiDriver {
+            name: "ebs.csi.aws.com".into(),
+            allocatable,
+        };
+        judge(&expected, &HashMap::from([("1".into(), csi_node)]))
+    }
+
+    /// kubernetes#95911: a node takes pods before the driver has registered, or before its limit is known.
+    #[test]
+    fn a_driver_is_there_once_the_csi_node_has_it_and_where_asked_for_with_its_limit() {
+        let driver = |name: &str, allocatable: Value| json!({"name": name, "nodeID": "i-1", "topologyKeys": null, "allocatable": allocatable});
+        let ebs = |allocatable| json!([driver("ebs.csi.aws.com", allocatable)]);
+        let others = json!([
+            driver("efs.csi.aws.com", json!(null)),
+            driver("EBS.csi.aws.com", json!({"count": 1}))
+        ]);
+        let open = |text: &str| Outcome::Open(format!("driver ebs.csi.aws.com is {text}"));
+        let closed = |text: &str| Outcome::Closed(format!("driver ebs.csi.aws.com is {text}"));
+        for (drivers, plain, with_limit) in [
+            (
+                json!(null),
+                closed("not in the CSINode; registered: none"),
+                closed("not in the CSINode; registered: none"),
+            ),
+            (
+                others,
+                closed("not in the CSINode; registered: efs.csi.aws.com, EBS.csi.aws.com"),
+                closed("not in the CSINode; registered: efs.csi.aws.com, EBS.csi.aws.com"),
+            ),
+            (
+                ebs(json!(null)),
+                open("registered"),
+                closed("registered without allocatable.count"),
+            ),
+            (
+                ebs(json!({})),
+                open("registered"),
+                closed("registered without allocatable.count"),
+            ),
+            (
+                ebs(json!({"count": 0})),
+                open("registered, for 0 volumes"),
+                closed("registered with an allocatable.count of 0"),
+            ),
+            (
+                ebs(json!({"count": 25})),
+                open("registered, for 25 volumes"),
+                open("registered, for 25 volumes"),
+            ),
+        ] {
+            assert_eq!(look(false, &drivers), plain, "{drivers}");
+            assert_eq!(look(true, &drivers), with_limit, "{drivers}");
+        }
+    }
+
+    #[test]
+    fn without_a_csi_node_the_reason_is_that() {
+        let expected = CsiDriver {
+            name: "a".into(),
+            allocatable: false,
+        };
+        let reason = "the node has no CSINode yet: the kubelet makes it";
+        assert_eq!(
+            judge(&expected, &HashMap::new()),
+            Outcome::Closed(reason.into())
+        );
+    }
+
+    #[test]
+    fn the_reason_is_bounded_however_many_drivers_there_are() {
+        let drivers: Vec<_> = (0..1000)
+            .map(|n| json!({"name": format!("d{n}.example.com")}))
+            .collect();
+        let outcome = look(false, &json!(drivers));
+        assert!(outcome.message().chars().count() < 300, "{outcome:?}");
+    }
+}

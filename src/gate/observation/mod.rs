@@ -1,0 +1,168 @@
+//! Gates that look at objects of this node through the API server. Each watches only while it can matter.
+
+mod csi_driver;
+mod node;
+mod pods;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{mpsc, watch};
+use tracing::{info, warn};
+
+use super::Outcome;
+use super::report::Reporter;
+use crate::api::object::Object;
+use crate::api::watch::{Collection, News};
+use crate::api::{ApiServer, watch as api_watch};
+use crate::config::{Observation, Observed};
+use crate::logging::Repetition;
+use crate::node::view::NodeView;
+
+/// News that wait to be looked at. The watch waits when it is full.
+const QUEUE: usize = 16;
+
+/// What observations look at.
+#[derive(Clone)]
+pub struct Sight {
+    /// `None` where there is no API server to ask.
+    pub api: Option<Arc<ApiServer>>,
+    /// The own Node's.
+    pub node_name: String,
+    /// The own Node, by the agent's watch.
+    pub node: watch::Receiver<NodeSight>,
+    /// Whether a taint waits for nothing but the API server.
+    pub urgent: watch::Receiver<bool>,
+}
+
+impl Sight {
+    /// Nothing to look at: every observation is unknown.
+    #[must_use]
+    pub fn none() -> Self {
+        let (_, node) = watch::channel(NodeSight::default());
+        let (_, urgent) = watch::channel(false);
+        Self {
+            api: None,
+            node_name: String::new(),
+            node,
+            urgent,
+        }
+    }
+}
+
+/// What the agent knows of the own Node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodeSight {
+    /// The newest Node.
+    pub node: Option<NodeView>,
+    /// Whether that is how things are: the watch is up.
+    pub watching: bool,
+}
+
+/// Looks for ever, and reports changes.
+pub(super) async fn follow(spec: Observation, sight: Sight, reporter: Reporter) {
+    match spec.object {
+        Observed::CsiDriver(spec) => {
+            let collection = csi_driver::collection(&sight.node_name);
+            follow_objects(sight, collection, reporter, |objects| {
+                csi_driver::judge(&spec, objects)
+            })
+            .await;
+        }
+        Observed::Pods(spec) => {
+            let collection = pods::collection(&spec, &sight.node_name);
+            follow_objects(sight, collection, reporter, |objects| {
+                pods::judge(&spec, objects)
+            })
+            .await;
+        }
+        Observed::Allocatable(spec) => {
+            follow_node(sight, reporter, |node| node::allocatable(&spec, node)).await;
+        }
+        Observed::NodeCondition(spec) => {
+            follow_node(sight, reporter, |node| node::condition(&spec, node)).await;
+        }
+    }
+}
+
+/// What an observation is without an API server.
+pub(super) fn without_api_server() -> Outcome {
+    Outcome::Unknown("is known only from the API server, which this command does not ask".into())
+}
+
+async fn follow_node(
+    mut sight: Sight,
+    mut reporter: Reporter,
+    judge: impl Fn(&NodeView) -> Outcome,
+) {
+    if sight.api.is_none() {
+        reporter.report(&without_api_server()).await;
+        return std::future::pending().await;
+    }
+    loop {
+        let outcome = match &*sight.node.borrow_and_update() {
+            NodeSight {
+                watching: false, ..
+            } => Outcome::Unknown("the API server does not answer".into()),
+            NodeSight { node: None, .. } => Outcome::Unknown("there is no such Node".into()),
+            NodeSight {
+                node: Some(node), ..
+            } => judge(node),
+        };
+        reporter.report(&outcome).await;
+        if sight.node.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+async fn follow_objects<T: Object>(
+    sight: Sight,
+    collection: Collection,
+    mut reporter: Reporter,
+    judge: impl Fn(&HashMap<String, T>) -> Outcome,
+) {
+    let Some(api) = sight.api else {
+        reporter.report(&without_api_server()).await;
+        return std::future::pending().await;
+    };
+    let path = collection.path.clone();
+    let mut failure = Repetition::default();
+    let (news, mut heard) = mpsc::channel::<News<T>>(QUEUE);
+    let watching = api_watch::run::<T>(&api, collection, news, sight.urgent);
+    let looking = async {
+        let mut objects: HashMap<String, T> = HashMap::new();
+        let mut is_synced = false;
+        while let Some(news) = heard.recv().await {
+            match news {
+                News::Object(object) => _ = objects.insert(object.metadata().uid.clone(), object),
+                News::Gone(uid) => _ = objects.remove(&uid),
+                News::Synced => {
+                    is_synced = true;
+                    if failure.end() {
+                        info!(path, "watching for a gate again");
+                    }
+                }
+                // It goes on where it was, or says by `Synced` when it has told all.
+                News::Afresh | News::Ended(None) => {}
+                News::Ended(Some(error)) => {
+                    is_synced = false;
+                    let error = error.to_string();
+                    if failure.is_news(Instant::now(), &error) {
+                        warn!(path, error, "failed to watch for a gate; trying again");
+                    }
+                    let reason = format!("cannot watch {path}: {error}");
+                    reporter.report(&Outcome::Unknown(reason)).await;
+                }
+            }
+            if is_synced {
+                reporter.report(&judge(&objects)).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = watching => {}
+        () = looking => {}
+    }
+}

@@ -1,0 +1,29 @@
+//! A removal long after the watch began goes on the watch's connection.
+
+use http::Request;
+use serde_json::Value;
+use tempfile::tempdir;
+use testkit::api::{ApiServer, Options};
+use untaint::api::Source;
+
+#[tokio::test]
+async fn a_connection_with_a_watch_on_it_is_used_again_however_long_ago_a_request_was_started() {
+    let server = ApiServer::start(Options::default()).await.unwrap();
+    server.create_node(testkit::node("node", &[]));
+    let dir = tempdir().unwrap();
+    let source = Source::Kubeconfig(server.kubeconfig(dir.path()).unwrap());
+    let api = untaint::api::ApiServer::new(source).await.unwrap();
+    let get = |uri: &str| Request::get(uri).body(Vec::new()).unwrap();
+
+    let _watch = api.watch(get("/api/v1/nodes?watch=true")).await.unwrap();
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_mins(10)).await;
+    tokio::time::resume();
+    let _: Value = api.request(get("/api/v1/nodes/node")).await.unwrap();
+    let connections: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| request.connection)
+        .collect();
+    assert_eq!(connections, [0, 0]);
+}
