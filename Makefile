@@ -25,8 +25,8 @@ test: ## Run every test, those against a real API server included
 	cargo test --workspace
 
 .PHONY: bench
-bench: ## Measure how soon the taint is gone
-	cargo bench --bench latency
+bench: ## Print the performance table, measured against a real API server
+	cargo bench --bench performance
 
 .PHONY: lint
 lint: ## Check format, lints, dependencies, scripts and manifests

@@ -28,6 +28,8 @@ pub struct AuditEntry {
     pub user: String,
     /// The Node that the user's token is bound to.
     pub node: Option<String>,
+    /// When it arrived: RFC 3339, with microseconds.
+    pub received: String,
     /// The header.
     pub user_agent: String,
 }
@@ -75,6 +77,7 @@ fn parse(log: &str) -> Vec<AuditEntry> {
                 code: event["responseStatus"]["code"].as_u64(),
                 user: text(&user["username"]),
                 node: node.as_str().map(str::to_owned),
+                received: text(&event["requestReceivedTimestamp"]),
                 user_agent: text(&event["userAgent"]),
             }
         })

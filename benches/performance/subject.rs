@@ -1,0 +1,110 @@
+//! What is measured: an agent on a Node of its own that is tainted from the start.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use tempfile::TempDir;
+use testkit::agent::{Agent, write_configuration};
+use testkit::cluster::{AuditEntry, Cluster};
+
+use crate::TAINT;
+
+const CONFLIST: &str = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
+
+const UNFINISHED: &str = "net.d/10-demo.conflist.tmp";
+const FINISHED: &str = "net.d/10-demo.conflist";
+
+/// What the agent waits for, with every field left at its default.
+pub(crate) enum Gate {
+    Conflist,
+    /// The port of an endpoint on 127.0.0.1.
+    Http(u16),
+}
+
+impl Gate {
+    fn yaml(&self, directory: &Path) -> String {
+        match self {
+            Self::Conflist => {
+                let net_d = directory.join("net.d");
+                format!(
+                    "  - {{name: conflist, cniConfig: {{dir: {}}}}}\n",
+                    net_d.display()
+                )
+            }
+            Self::Http(port) => {
+                format!("  - {{name: endpoint, httpGet: {{port: {port}, path: /healthz}}}}\n")
+            }
+        }
+    }
+}
+
+/// The agent is killed when this is dropped.
+pub(crate) struct Subject<'a> {
+    cluster: &'a Cluster,
+    directory: TempDir,
+    pub(crate) node: String,
+    pub(crate) started: Timestamp,
+    pub(crate) agent: Agent,
+}
+
+impl<'a> Subject<'a> {
+    /// Returns when the agent has found every gate closed, as they are to be.
+    pub(crate) async fn start(
+        cluster: &'a Cluster,
+        program: &str,
+        node: String,
+        gates: &[Gate],
+        listen: &str,
+    ) -> Result<Self> {
+        cluster.create_node(&node, &[TAINT]).await?;
+        let directory = TempDir::new()?;
+        let path = directory.path();
+        let kubeconfig = cluster.agent_kubeconfig(path, &node).await?;
+        fs::create_dir(path.join("net.d"))?;
+        fs::write(path.join(UNFINISHED), CONFLIST)?;
+        let config = path.join("config.yaml");
+        let gates_yaml: String = gates.iter().map(|gate| gate.yaml(path)).collect();
+        let rule = format!(
+            "- name: bench\n  taint: {{key: example.com/not-ready}}\n  gates:\n{gates_yaml}"
+        );
+        write_configuration(&config, &rule)?;
+
+        let started = Timestamp::now();
+        let arguments = [
+            "run".as_ref(),
+            "--config".as_ref(),
+            config.as_os_str(),
+            "--kubeconfig".as_ref(),
+            kubeconfig.as_os_str(),
+            "--node-name".as_ref(),
+            node.as_ref(),
+            "--listen".as_ref(),
+            listen.as_ref(),
+        ];
+        let agent = Agent::start(program, &arguments, &[])?;
+        agent
+            .wait_for_count("evaluated the gate", gates.len())
+            .await?;
+        Ok(Self {
+            cluster,
+            directory,
+            node,
+            started,
+            agent,
+        })
+    }
+
+    /// As a CNI does: whole, by a rename.
+    pub(crate) fn install_conflist(&self) -> Result<()> {
+        let path = self.directory.path();
+        Ok(fs::rename(path.join(UNFINISHED), path.join(FINISHED))?)
+    }
+
+    /// What the agent has asked of the server.
+    pub(crate) async fn requests(&self) -> Result<Vec<AuditEntry>> {
+        let is_own = |entry: &AuditEntry| entry.node.as_deref() == Some(self.node.as_str());
+        self.cluster.requests(is_own).await
+    }
+}
