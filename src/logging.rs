@@ -1,6 +1,8 @@
 //! Logs on standard error.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{self, IsTerminal, Write, stderr};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -17,12 +19,30 @@ pub enum Format {
     Json,
 }
 
-/// Starts logging. To be called once.
-pub fn init(format: Format, level: LevelFilter) {
+/// Lines that wait for a slow reader of standard error; more are dropped.
+const QUEUE: usize = 1024;
+/// How long the end of the program waits for them.
+const FLUSH: Duration = Duration::from_millis(200);
+
+/// Starts logging. To be called once; the result is to be kept until the end.
+///
+/// Lines are written on a thread of their own: a standard error that is full, or that nobody reads, must neither hold up
+/// the main job nor end it.
+#[must_use]
+pub fn init(format: Format, level: LevelFilter) -> Flush {
+    let (lines, queue) = sync_channel(QUEUE);
+    let (done, flushed) = sync_channel(0);
+    thread::spawn(move || {
+        let _done: SyncSender<()> = done;
+        write_all(&queue);
+    });
+    let writer = Lines(lines.clone());
     let builder = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_target(false)
-        .with_writer(stderr);
+        .with_writer(move || writer.clone())
+        // It would print to standard error, and panic where that fails.
+        .log_internal_errors(false);
     let json = match format {
         Format::Auto => !stderr().is_terminal(),
         Format::Text => false,
@@ -32,6 +52,60 @@ pub fn init(format: Format, level: LevelFilter) {
         builder.json().flatten_event(true).init();
     } else {
         builder.with_ansi(stderr().is_terminal()).init();
+    }
+    Flush { lines, flushed }
+}
+
+/// Waits a little for the last lines when it is dropped.
+pub struct Flush {
+    lines: SyncSender<Vec<u8>>,
+    flushed: Receiver<()>,
+}
+
+impl Drop for Flush {
+    fn drop(&mut self) {
+        // An empty line ends the thread.
+        let _ = self.lines.try_send(Vec::new());
+        let _ = self.flushed.recv_timeout(FLUSH);
+    }
+}
+
+fn write_all(queue: &Receiver<Vec<u8>>) {
+    for line in queue.iter().take_while(|line| !line.is_empty()) {
+        // Nobody to tell.
+        let _ = stderr().write_all(&line);
+    }
+}
+
+/// The way to the thread; one whole line a write, as the formatter does it.
+#[derive(Clone)]
+struct Lines(SyncSender<Vec<u8>>);
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let _ = self.0.try_send(line.to_owned());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Lets through so much in a [`WINDOW`](Self::WINDOW) and no more, such as what somebody else makes happen.
+#[derive(Debug, Clone, Default)]
+pub struct Allowance(Option<(Instant, u32)>);
+
+impl Allowance {
+    const WINDOW: Duration = Duration::from_mins(1);
+    const MOST: u32 = 10;
+
+    /// Whether there is room for one more.
+    pub fn take(&mut self, now: Instant) -> bool {
+        let fresh = |(start, _): &(Instant, u32)| now.duration_since(*start) < Self::WINDOW;
+        let (start, count) = self.0.filter(fresh).unwrap_or((now, 0));
+        self.0 = Some((start, count.saturating_add(1)));
+        count < Self::MOST
     }
 }
 
@@ -64,6 +138,16 @@ impl Repetition {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_allowance_is_used_up_and_comes_back_with_the_next_window() {
+        let start = Instant::now();
+        let mut allowance = Allowance::default();
+        let taken = (0..100).filter(|_| allowance.take(start)).count();
+        assert_eq!(taken, 10);
+        assert!(!allowance.take(start + Duration::from_secs(59)));
+        assert!(allowance.take(start + Duration::from_mins(1)));
+    }
 
     #[test]
     fn a_message_that_repeats_is_news_once_a_minute_and_again_after_it_was_over() {

@@ -8,7 +8,7 @@ use untaint::{commands, logging};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    logging::init(cli.log_format, cli.log_level);
+    let _flush = logging::init(cli.log_format, cli.log_level);
     // Before anything speaks TLS: kube, the HTTPS gate and the tests share one provider.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_current_thread()

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::config::Rule;
+use crate::config::{DeadlineAction, Rule};
 use crate::node::view::NodeView;
 
 /// Removals of one taint at once before somebody who puts it back is no longer followed at full speed.
@@ -93,6 +93,8 @@ pub enum Occurrence {
     },
     /// It comes back as often as it is removed.
     Fight,
+    /// It has been there for the whole of `deadline.after`.
+    Deadline(DeadlineAction),
 }
 
 /// One rule over time.
@@ -105,6 +107,10 @@ pub struct RuleState {
     round: u64,
     /// Since when every gate has been open.
     open_since: Option<Instant>,
+    /// When the taint was first seen, since it was last absent.
+    seen_since: Option<Instant>,
+    /// Whether the deadline has been told of since then.
+    overdue: bool,
     tokens: Tokens,
 }
 
@@ -119,6 +125,8 @@ impl RuleState {
             uid: None,
             round: 0,
             open_since: None,
+            seen_since: None,
+            overdue: false,
             tokens,
         }
     }
@@ -147,6 +155,11 @@ impl RuleState {
         self.open_since = all_open.then(|| self.open_since.unwrap_or(now));
     }
 
+    /// The process has been stopped or starved until `now`: what the gates said before is too old to count on.
+    pub fn paused(&mut self, now: Instant) {
+        self.open_since = self.open_since.map(|_| now);
+    }
+
     /// When every gate will have been open for `stableFor`, if all stay so; `None` while one is not open.
     #[must_use]
     pub fn stable_at(&self) -> Option<Instant> {
@@ -156,6 +169,9 @@ impl RuleState {
     /// Decides anew.
     pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);
+        if recreated {
+            self.tokens = Tokens::default();
+        }
         let before = if recreated {
             Decision::NoNode
         } else {
@@ -169,6 +185,13 @@ impl RuleState {
         if self.rule.gates.is_empty() {
             self.observe(now, true);
         }
+        self.seen_since = if seen == Decision::Waiting {
+            self.seen_since.filter(|_| !recreated).or(Some(now))
+        } else {
+            None
+        };
+        let was_overdue = self.overdue;
+        self.overdue = self.deadline_at().is_some_and(|deadline| deadline <= now);
         self.decision = match (node, seen) {
             (Some(node), Decision::Waiting) => self.decide(now, node),
             _ => seen,
@@ -182,8 +205,25 @@ impl RuleState {
             (before, Decision::Absent) if before.is_tainted() => Some(Occurrence::RemovedByOther {
                 ready: before.is_ready(),
             }),
+            _ if self.overdue && !was_overdue => {
+                Some(Occurrence::Deadline(self.rule.deadline.action))
+            }
             _ => None,
         }
+    }
+
+    /// When the taint will have been there for too long; `None` while it is absent.
+    #[must_use]
+    pub fn deadline_at(&self) -> Option<Instant> {
+        self.seen_since
+            .map(|since| since + self.rule.deadline.after)
+    }
+
+    /// When the decision, or what is to be told, changes by time alone.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Instant> {
+        let deadline = self.deadline_at().filter(|_| !self.overdue);
+        self.decision.until().into_iter().chain(deadline).min()
     }
 
     /// Whether `node` is another Node than the one before, and remembers it.
@@ -207,8 +247,11 @@ impl RuleState {
 
     /// What the gates and the time say of a Node with the taint.
     fn decide(&self, now: Instant, node: &NodeView) -> Decision {
-        let Some(stable) = self.stable_at() else {
-            return Decision::Waiting;
+        let fails_open = self.overdue && self.rule.deadline.action == DeadlineAction::Remove;
+        let stable = match self.stable_at() {
+            _ if fails_open => now,
+            Some(stable) => stable,
+            None => return Decision::Waiting,
         };
         if now < stable {
             Decision::Stabilizing { until: stable }
@@ -224,6 +267,8 @@ impl RuleState {
     /// A removal succeeded: what comes next is not somebody else's doing.
     pub fn removed(&mut self, now: Instant) {
         self.decision = Decision::Absent;
+        self.seen_since = None;
+        self.overdue = false;
         self.observe(now, false);
         self.tokens.take(now);
     }

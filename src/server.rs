@@ -26,6 +26,8 @@ use crate::status::Status;
 const MAX_CONNECTIONS: usize = 32;
 /// From a connection's start to its end: it serves one request.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// For the head of the request, which a client that is not up to mischief sends at once.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 /// Smallest that hyper allows, and plenty for a GET.
 const MAX_HEAD: usize = 8192;
 /// How long the agent's loop may take to answer.
@@ -94,6 +96,7 @@ async fn connection(stream: TcpStream, sources: Sources) {
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .keep_alive(false)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service)
         .await;

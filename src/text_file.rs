@@ -4,12 +4,16 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+
+use crate::text::plain;
+
 /// In bytes; a ConfigMap cannot be larger either.
 const MAX_SIZE: u64 = 1024 * 1024;
 
 /// The text of a file. The error completes a sentence that begins with the file's name.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
-    let bytes = read_bytes(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let bytes = read_bytes(path).map_err(|error| format!("cannot be read: {}", plain(&error)))?;
     if bytes.len() as u64 > MAX_SIZE {
         return Err("is larger than 1 MiB".into());
     }
@@ -22,11 +26,18 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     })
 }
 
-/// At most one byte more than allowed, whatever the file claims to be.
+/// At most one byte more than allowed, whatever the file claims to be. What is no regular file might never end, or
+/// never begin: a pipe that nobody writes to would hold up the whole program.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(MAX_SIZE + 1)
-        .read_to_end(&mut bytes)?;
+    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -181,7 +181,7 @@ fn a_file_that_cannot_be_read_as_text_is_refused_by_name() {
     assert_eq!(
         message,
         format!(
-            "{}: cannot be read: Is a directory (os error 21)",
+            "{}: cannot be read: is a directory",
             folder.path().display()
         )
     );

@@ -158,7 +158,7 @@ impl<'a> Agent<'a> {
 
     /// When there is something to do by time alone. What waits for the answer to a request does not wait for a time.
     pub(super) fn wake_at(&self, pending: &Pending<'_>) -> Option<Instant> {
-        let rules = self.rules.iter().filter_map(|rule| rule.decision().until());
+        let rules = self.rules.iter().filter_map(RuleAtWork::wake_at);
         let rules = rules.filter(|_| !pending.is_removal());
         let once = self.once.as_ref().and_then(Once::due_at);
         let calls = once

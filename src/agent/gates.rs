@@ -1,6 +1,6 @@
 //! The gates of a rule, and what people are told of them.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use tracing::{debug, info};
@@ -9,19 +9,16 @@ use crate::config::Rule;
 use crate::gate::Outcome;
 use crate::gate::report::Update;
 use crate::gate::set::{Gates, Surroundings};
+use crate::logging::Allowance;
 use crate::status::GateStatus;
-
-/// A gate that flaps, or whose reason does, is told of at most so often in a [`WINDOW`].
-const MOST: u32 = 10;
-const WINDOW: Duration = Duration::from_mins(1);
 
 /// Gates whose changes are logged and kept as [`GateStatus`].
 pub(crate) struct ObservedGates {
     rule: String,
     gates: Gates,
     status: Vec<GateStatus>,
-    /// For each gate, the start of its window and how often it was told of since.
-    told: Vec<Option<(Instant, u32)>>,
+    /// For each gate: one that flaps must not fill the log.
+    allowances: Vec<Allowance>,
 }
 
 impl ObservedGates {
@@ -36,7 +33,7 @@ impl ObservedGates {
         Self {
             rule: rule.name.clone(),
             gates,
-            told: vec![None; status.len()],
+            allowances: vec![Allowance::default(); status.len()],
             status,
         }
     }
@@ -75,14 +72,10 @@ impl ObservedGates {
                 continue;
             }
             let (rule, state, reason) = (&self.rule, outcome.state(), outcome.message());
-            let (start, count) = self.told[index]
-                .filter(|(start, _)| now.duration_since(*start) < WINDOW)
-                .unwrap_or((now, 0));
-            if outcome == Outcome::unevaluated() || count >= MOST {
-                debug!(rule, gate = name, state, reason, "evaluated the gate");
-            } else {
+            if outcome != Outcome::unevaluated() && self.allowances[index].take(now) {
                 info!(rule, gate = name, state, reason, "evaluated the gate");
-                self.told[index] = Some((start, count + 1));
+            } else {
+                debug!(rule, gate = name, state, reason, "evaluated the gate");
             }
             let since = if changed {
                 Timestamp::now()

@@ -31,6 +31,9 @@ use rule::RuleAtWork;
 /// Watch news and gate updates that wait for the loop. Senders wait when it is full: nothing is dropped.
 const QUEUE: usize = 16;
 
+/// A timer that is late by more than this was held up: the process, its cgroup or the machine stood still.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// What the agent is to do.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -144,7 +147,12 @@ impl<'a> Agent<'a> {
                         return;
                     }
                 }
-                () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
+                () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {
+                    let now = Instant::now();
+                    if wake.is_some_and(|wake| now.duration_since(wake) > PAUSE) {
+                        self.rules.iter_mut().for_each(|rule| rule.paused(now));
+                    }
+                }
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
             }
         }

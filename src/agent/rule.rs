@@ -10,6 +10,7 @@ use super::gates::ObservedGates;
 use crate::config::Rule;
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
+use crate::logging::Allowance;
 use crate::node::view::NodeView;
 use crate::rule::{Decision, Occurrence, RuleState};
 use crate::status::RuleStatus;
@@ -24,6 +25,8 @@ pub(super) struct RuleAtWork {
     denied: Option<String>,
     /// Whether a removal may have taken effect without an answer: if the taint is gone, that was us.
     unanswered: bool,
+    /// A taint that flaps must not fill the log.
+    allowance: Allowance,
 }
 
 impl RuleAtWork {
@@ -36,6 +39,7 @@ impl RuleAtWork {
             last_removal: None,
             denied: None,
             unanswered: false,
+            allowance: Allowance::default(),
         }
     }
 
@@ -49,6 +53,10 @@ impl RuleAtWork {
 
     pub(super) fn all_open(&self) -> bool {
         self.gates.all_open()
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        self.state.wake_at()
     }
 
     /// Whether the taint waits for nothing but a write.
@@ -75,7 +83,7 @@ impl RuleAtWork {
         let occurrence = self.state.step(now, node);
         let decision = self.decision();
         if let Some(occurrence) = occurrence {
-            self.tell(occurrence);
+            self.tell(now, occurrence);
         }
         if before != decision {
             self.enter(decision);
@@ -85,6 +93,11 @@ impl RuleAtWork {
         } else {
             self.gates.rest(now);
         }
+    }
+
+    /// See [`RuleState::paused`].
+    pub(super) fn paused(&mut self, now: Instant) {
+        self.state.paused(now);
     }
 
     /// Takes in what a condition reported.
@@ -176,7 +189,15 @@ impl RuleAtWork {
         }
     }
 
-    fn tell(&mut self, occurrence: Occurrence) {
+    fn tell(&mut self, now: Instant, occurrence: Occurrence) {
+        if !self.allowance.take(now) {
+            debug!(
+                rule = self.rule().name,
+                ?occurrence,
+                "not told: it happens too often"
+            );
+            return;
+        }
         let unanswered = std::mem::take(&mut self.unanswered);
         let (rule, taint) = (&self.rule().name, self.rule().taint.to_string());
         match occurrence {
@@ -194,6 +215,13 @@ impl RuleAtWork {
                 warn!(
                     rule,
                     taint, "somebody else removed the taint before the rule was ready"
+                );
+            }
+            Occurrence::Deadline(action) => {
+                let (after, action) = (self.rule().deadline.after.as_secs_f64(), action.as_str());
+                warn!(
+                    rule,
+                    taint, after, action, "the taint has been there for too long"
                 );
             }
             Occurrence::Fight => warn!(

@@ -3,6 +3,7 @@
 //! kube's default connector leaves Nagle's algorithm on, which costs a PATCH 40 ms (its head and body are two
 //! segments, and the second waits for a delayed ACK), and speaks HTTP/1.1 only. Its retry layer is left out.
 
+use std::path::Path;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -14,12 +15,19 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use secrecy::ExposeSecret;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceBuilder};
 
 use super::{ApiError, Source};
+use crate::text::printable;
 use crate::text_file;
 
+/// For a kubeconfig, a token and certificates, which are small files.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A half-open connection is noticed after an interval and a time-out.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
@@ -30,10 +38,21 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 2;
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Reads the credentials and builds a client that has no connection yet.
+/// Reads the credentials and builds a client that has no connection yet. On another thread: what is read may lie on a
+/// file system that hangs.
 pub(super) async fn client(source: &Source) -> Result<Client, ApiError> {
-    let config = read(source).await.map_err(ApiError::Credentials)?;
-    build(config).map_err(|error| ApiError::Credentials(error.to_string()))
+    let (source, runtime) = (source.clone(), Handle::current());
+    let read = spawn_blocking(move || {
+        // A client starts tasks of its own.
+        let _guard = runtime.enter();
+        let config = runtime.block_on(read(&source))?;
+        build(config).map_err(|error| first_line(&error))
+    });
+    let client = timeout(READ_TIMEOUT, read).await;
+    let client = client.map_err(|_| ApiError::Credentials("reading them takes too long".into()))?;
+    client
+        .unwrap_or_else(|error| Err(first_line(&error)))
+        .map_err(ApiError::Credentials)
 }
 
 async fn read(source: &Source) -> Result<Config, String> {
@@ -45,21 +64,63 @@ async fn read(source: &Source) -> Result<Config, String> {
         }
         Source::Kubeconfig(path) => path,
     };
+    from_file(path)
+        .await
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+async fn from_file(path: &Path) -> Result<Config, String> {
     // kube reads without a limit, and panics at UTF-16 of an odd length.
-    text_file::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let kubeconfig = Kubeconfig::read_from(path);
-    let kubeconfig = kubeconfig.map_err(|error| format!("{}: {error}", path.display()))?;
-    // Not `Config::proxy_url`, which the environment sets too: HTTPS_PROXY is for the world outside the cluster.
-    if kubeconfig
-        .clusters
-        .iter()
-        .flat_map(|named| &named.cluster)
-        .any(|cluster| cluster.proxy_url.is_some())
-    {
-        return Err(format!("{}: proxy-url is not supported", path.display()));
-    }
+    text_file::read(path)?;
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| first_line(&error))?;
+    refuse(&kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    config.map_err(|error| format!("{}: {error}", path.display()))
+    let config = config.map_err(|error| first_line(&error))?;
+    match config.cluster_url.scheme_str() {
+        Some("http" | "https") => Ok(config),
+        _ => Err(format!(
+            "server {} is not an http or https URL",
+            config.cluster_url
+        )),
+    }
+}
+
+/// What would be ignored, or would harm: a plugin may hang or flood, and kube runs it on the spot.
+fn refuse(kubeconfig: &Kubeconfig) -> Result<(), String> {
+    // Not `Config::proxy_url`, which the environment sets too: HTTPS_PROXY is for the world outside the cluster.
+    let mut clusters = kubeconfig.clusters.iter().flat_map(|named| &named.cluster);
+    if clusters.any(|cluster| cluster.proxy_url.is_some()) {
+        return Err("proxy-url is not supported".into());
+    }
+    for user in kubeconfig
+        .auth_infos
+        .iter()
+        .flat_map(|named| &named.auth_info)
+    {
+        if user.exec.is_some() || user.auth_provider.is_some() {
+            return Err("exec and auth-provider are not supported; give a token, a tokenFile or a certificate".into());
+        }
+        let secrets = [&user.token, &user.password].into_iter().flatten();
+        let words = secrets
+            .map(ExposeSecret::expose_secret)
+            .chain(user.username.as_deref());
+        if words
+            .into_iter()
+            .any(|word| word.contains(|c: char| c.is_control()))
+        {
+            return Err(
+                "a token, user name or password has a control character, such as a line break"
+                    .into(),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Later lines quote the file, secrets and all.
+fn first_line(error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
+    printable(text.lines().next().unwrap_or_default(), 300)
 }
 
 fn build(mut config: Config) -> kube::Result<Client> {

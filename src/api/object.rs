@@ -16,6 +16,8 @@ pub trait Object: DeserializeOwned + Send {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
+    /// Its name.
+    pub name: String,
     /// Another uid is another object, whatever its name.
     pub uid: String,
     /// Those of one resource compare as integers (KEP-5504).

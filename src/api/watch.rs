@@ -94,7 +94,6 @@ pub async fn run<T: Object>(
         collection,
         news,
         initial: Initial::Streamed,
-        resume: None,
         alive: HashSet::new(),
     };
     let mut backoff = Backoff::new(BACKOFF_BASE);
@@ -115,10 +114,6 @@ pub async fn run<T: Object>(
         if error.as_ref().is_some_and(refuses_streaming) && watch.initial == Initial::Streamed {
             watch.initial = Initial::Listed;
             continue;
-        }
-        if error.is_some() {
-            // The version may be too old (410) or, after etcd was restored, from a future that never came.
-            watch.resume = None;
         }
         let asked = error
             .as_ref()
@@ -153,22 +148,22 @@ struct Watch<'a, T> {
     collection: Collection,
     news: mpsc::Sender<News<T>>,
     initial: Initial,
-    /// The last version seen, from which a watch goes on without telling the state again.
-    resume: Option<String>,
     /// The uids that have been told of and are not gone.
     alive: HashSet<String>,
 }
 
 impl<T: Object> Watch<'_, T> {
     /// One watch from its start to its end.
+    ///
+    /// Each asks for the state anew instead of going on from the last version seen: that costs no request more, and
+    /// where etcd was restored from a backup, the server answers a watch from a version of the lost future with silence.
     async fn session(&mut self, time: Duration) -> Result<(), ApiError> {
-        if self.resume.is_none() {
-            self.tell(News::Afresh).await;
-        }
-        if self.resume.is_none() && self.initial == Initial::Listed {
-            self.list().await?;
-        }
-        let streamed = self.resume.is_none();
+        self.tell(News::Afresh).await;
+        let version = match self.initial {
+            Initial::Streamed => None,
+            Initial::Listed => self.list().await?,
+        };
+        let streamed = version.is_none();
         let params = WatchParams {
             field_selector: Some(self.collection.field_selector.clone()),
             label_selector: self.label_selector(),
@@ -176,45 +171,44 @@ impl<T: Object> Watch<'_, T> {
             bookmarks: true,
             send_initial_events: streamed,
         };
-        let version = self.resume.clone().unwrap_or_default();
+        let version = version.unwrap_or_default();
         let request = request::Request::new(&self.collection.path).watch(&params, &version);
         let mut lines = self.api.watch(valid(request)?).await?;
         if !streamed {
             self.tell(News::Synced).await;
         }
-        self.follow(&mut lines).await
+        self.follow(&mut lines, streamed.then(HashSet::new)).await
     }
 
-    async fn follow(&mut self, lines: &mut Lines) -> Result<(), ApiError> {
-        // While the initial events arrive, no version is a place to go on from.
-        let mut initial = HashSet::new();
+    /// `initial`: the uids told of so far, while the initial events arrive.
+    async fn follow(
+        &mut self,
+        lines: &mut Lines,
+        mut initial: Option<HashSet<String>>,
+    ) -> Result<(), ApiError> {
         while let Some(event) = lines.next::<T>().await? {
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    if self.resume.is_some() {
-                        self.resume = Some(object.metadata().resource_version.to_string());
-                    } else {
+                    if let Some(initial) = &mut initial {
                         initial.insert(object.metadata().uid.clone());
                     }
                     self.tell_of(object).await;
                 }
                 WatchEvent::Deleted(object) => {
-                    if self.resume.is_some() {
-                        self.resume = Some(object.metadata().resource_version.to_string());
+                    if let Some(initial) = &mut initial {
+                        initial.remove(&object.metadata().uid);
                     }
-                    initial.remove(&object.metadata().uid);
                     self.tell_gone(&object.metadata().uid).await;
                 }
                 WatchEvent::Bookmark(bookmark) => {
-                    let metadata = bookmark.metadata;
-                    if self.resume.is_none() {
-                        if !metadata.annotations.contains_key(INITIAL_EVENTS_END) {
-                            continue;
-                        }
+                    let is_end = bookmark
+                        .metadata
+                        .annotations
+                        .contains_key(INITIAL_EVENTS_END);
+                    if is_end && let Some(initial) = initial.take() {
                         self.tell_missing(&initial).await;
                         self.tell(News::Synced).await;
                     }
-                    self.resume = Some(metadata.resource_version);
                 }
                 // `Lines` gives these as errors.
                 WatchEvent::Error(_) => {}
@@ -223,7 +217,8 @@ impl<T: Object> Watch<'_, T> {
         Ok(())
     }
 
-    async fn list(&mut self) -> Result<(), ApiError> {
+    /// Gives the version to watch from.
+    async fn list(&mut self) -> Result<Option<String>, ApiError> {
         #[derive(Deserialize)]
         struct List<T> {
             metadata: ListMeta,
@@ -246,8 +241,7 @@ impl<T: Object> Watch<'_, T> {
             self.tell_of(object).await;
         }
         self.tell_missing(&listed).await;
-        self.resume = list.metadata.resource_version;
-        Ok(())
+        Ok(list.metadata.resource_version)
     }
 
     fn label_selector(&self) -> Option<String> {

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::duration;
 use super::problem::Problem;
 use super::syntax::{Syntax, shortened, shown};
 use super::tree::{Node, Value};
@@ -183,6 +184,15 @@ impl<'t> Cursor<'t> {
                 .or_else(|| self.mismatch(&bounds)),
             _ => self.mismatch(&format!("a number {bounds}")),
         }
+    }
+
+    /// A duration such as `90s`.
+    pub(super) fn duration(&self) -> Option<Duration> {
+        let duration = match self.value() {
+            Value::String(text) => duration::parse(text),
+            _ => None,
+        };
+        duration.or_else(|| self.mismatch(duration::FORM))
     }
 
     /// The items of a list that `read` accepts.

@@ -34,7 +34,10 @@ pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
 pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
 pub use problem::{LoadError, Problems};
 pub use taints::parse_taint;
-pub use types::{Condition, Configuration, Gate, Group, Observation, Probe, Rule, Schedule};
+pub use types::{
+    Condition, Configuration, Deadline, DeadlineAction, Gate, Group, Observation, Probe, Rule,
+    Schedule,
+};
 pub use url::http_get_from_url;
 
 use cursor::{Context, Cursor};

@@ -1,16 +1,14 @@
 //! From the tree to rules.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::cursor::Cursor;
 use super::fields::Fields;
 use super::gates::gates;
 use super::syntax::{DNS_LABEL, LABEL_VALUE, QUALIFIED_NAME, shown};
-use super::tree::Value;
-use super::types::{Configuration, Rule};
+use super::types::{Configuration, Deadline, DeadlineAction, Rule};
 use super::unique::Unique;
-use super::{API_VERSION, KIND, duration, taints};
+use super::{API_VERSION, KIND, taints};
 use crate::taint::TaintMatcher;
 
 pub(super) fn configuration(root: &Cursor<'_>) -> Option<Configuration> {
@@ -54,6 +52,7 @@ fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Vec<Claim>
         let node_selector = fields.optional("nodeSelector");
         let gates_list = fields.required_or("gates", &format!("is missing{NO_GATES}"));
         let stable_for = fields.optional("stableFor");
+        let deadline = fields.optional("deadline");
         let dry_run = fields.flag("dryRun");
 
         let matcher = taint.as_ref().and_then(taints::matcher);
@@ -69,13 +68,15 @@ fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Vec<Claim>
             claims.push(claim);
         }
         let gates = gates_list.and_then(|list| gates(&list));
-        let stable_for = stable_for.and_then(|field| stable_for_of(&field));
+        let stable_for = stable_for.and_then(|field| field.duration());
+        let deadline = deadline.and_then(|field| deadline_of(&field));
         Some(Rule {
             name: name?,
             taint: matcher?,
             node_selector: node_selector?,
             gates: gates?,
             stable_for: stable_for.unwrap_or_default(),
+            deadline: deadline.unwrap_or_default(),
             dry_run,
         })
     })
@@ -112,12 +113,24 @@ pub(super) fn labels_of(cursor: &Cursor<'_>) -> Option<BTreeMap<String, String>>
     labels.into_iter().collect()
 }
 
-fn stable_for_of(cursor: &Cursor<'_>) -> Option<Duration> {
-    let duration = match cursor.value() {
-        Value::String(text) => duration::parse(text),
-        _ => None,
-    };
-    duration.or_else(|| cursor.mismatch(duration::FORM))
+fn deadline_of(cursor: &Cursor<'_>) -> Option<Deadline> {
+    cursor.mapping("deadline", |fields| {
+        let after = fields.optional("after").map(|field| field.duration());
+        let action = fields
+            .optional("action")
+            .map(|field| field.parsed(parse_action));
+        let default = Deadline::default();
+        Some(Deadline {
+            after: after.unwrap_or(Some(default.after))?,
+            action: action.unwrap_or(Some(default.action))?,
+        })
+    })
+}
+
+fn parse_action(name: &str) -> Result<DeadlineAction, String> {
+    let mut actions = DeadlineAction::ALL.into_iter();
+    let found = actions.find(|action| action.as_str() == name);
+    found.ok_or_else(|| format!("must be Keep or Remove, not {}", shown(name)))
 }
 
 /// What a rule removes, and where.

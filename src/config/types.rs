@@ -36,8 +36,52 @@ pub struct Rule {
     /// How long every gate must have been open without a break.
     #[serde(serialize_with = "duration::serialize")]
     pub stable_for: Duration,
+    /// What happens when the taint has been there for too long.
+    pub deadline: Deadline,
     /// Decide and report, write nothing.
     pub dry_run: bool,
+}
+
+/// `deadline`: what happens when a gate never opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Deadline {
+    /// Counted from the first sight of the taint. Default 10m.
+    #[serde(serialize_with = "duration::serialize")]
+    pub after: Duration,
+    /// Default `Keep`.
+    pub action: DeadlineAction,
+}
+
+impl Default for Deadline {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_mins(10),
+            action: DeadlineAction::Keep,
+        }
+    }
+}
+
+/// What to do at the deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum DeadlineAction {
+    /// Report it, and go on waiting: the node stays out of use.
+    Keep,
+    /// Report it, and remove the taint: the node is used as it is.
+    Remove,
+}
+
+impl DeadlineAction {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Keep, Self::Remove];
+
+    /// As the file spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "Keep",
+            Self::Remove => "Remove",
+        }
+    }
 }
 
 impl Rule {
@@ -50,6 +94,7 @@ impl Rule {
             node_selector: BTreeMap::new(),
             gates,
             stable_for: Duration::ZERO,
+            deadline: Deadline::default(),
             dry_run: false,
         }
     }

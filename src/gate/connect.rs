@@ -1,6 +1,6 @@
 //! Connections of the network probes: straight to the target, never through a proxy.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -98,12 +98,12 @@ async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 
 /// Asks the system's resolver, on another thread because it blocks.
 ///
-/// It cannot be interrupted: while DNS is silent it outlives the probe that asked. One thread a name is all it may hold,
-/// so that a probe every few hundred milliseconds cannot pile them up, nor one name hold up another.
+/// It cannot be interrupted: while DNS is silent it outlives the probe that asked. A few threads a name is all it may
+/// hold, so that a probe every few hundred milliseconds cannot pile them up, nor one name hold up another.
 async fn lookup(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     let Some(under_way) = UnderWay::begin(&host) else {
         return Err(io::Error::other(
-            "the last look-up of the name has no answer yet",
+            "the last look-ups of the name have no answer yet",
         ));
     };
     spawn_blocking(move || {
@@ -113,25 +113,35 @@ async fn lookup(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     .await?
 }
 
-/// The look-up of a name; while there is one, there is no other.
+/// Look-ups of one name at a time: of several probes, or left over from those that have given up.
+const LOOKUPS: usize = 4;
+
+/// A look-up of a name.
 struct UnderWay(String);
 
 impl UnderWay {
-    fn names() -> MutexGuard<'static, BTreeSet<String>> {
-        static NAMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-        NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts() -> MutexGuard<'static, BTreeMap<String, usize>> {
+        static COUNTS: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+        COUNTS.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(host: &str) -> Option<Self> {
-        Self::names()
-            .insert(host.to_owned())
-            .then(|| Self(host.to_owned()))
+        let mut counts = Self::counts();
+        let count = counts.entry(host.to_owned()).or_default();
+        (*count < LOOKUPS).then(|| {
+            *count += 1;
+            Self(host.to_owned())
+        })
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        Self::names().remove(&self.0);
+        let mut counts = Self::counts();
+        match counts.get_mut(&self.0) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => _ = counts.remove(&self.0),
+        }
     }
 }
 
@@ -149,11 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_whose_lookup_hangs_holds_up_itself_alone() {
-        let first = UnderWay::begin("hangs.example").unwrap();
+    fn a_name_whose_lookups_hang_holds_up_itself_alone() {
+        let mut under_way: Vec<_> = (0..LOOKUPS)
+            .map(|_| UnderWay::begin("hangs.example").unwrap())
+            .collect();
         assert!(UnderWay::begin("hangs.example").is_none());
         assert!(UnderWay::begin("other.example").is_some());
-        drop(first);
+        under_way.pop();
         assert!(UnderWay::begin("hangs.example").is_some());
     }
 

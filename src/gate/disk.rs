@@ -5,15 +5,20 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::Outcome;
 use crate::conflist::one_line;
 
+/// How long a question waits for the one before it.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// Asks one question at a time on a blocking thread: a file system that hangs holds one thread, not the agent.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
     /// Held while a question is unanswered.
     pub(super) busy: Arc<Mutex<()>>,
@@ -25,7 +30,9 @@ impl Disk {
     where
         F: FnOnce() -> Result<String, String> + Send + 'static,
     {
-        let Ok(busy) = Arc::clone(&self.busy).try_lock_owned() else {
+        // One that was asked by an evaluation that has just been ended is about to come back.
+        let busy = timeout(PATIENCE, Arc::clone(&self.busy).lock_owned()).await;
+        let Ok(busy) = busy else {
             return Outcome::Closed(
                 "the last check has not come back: the file system does not answer".into(),
             );

@@ -23,6 +23,12 @@ impl FileGate {
         }
     }
 
+    /// The same with a `disk` that may still be busy with an earlier look.
+    #[must_use]
+    pub(super) fn with_disk(self, disk: Disk) -> Self {
+        Self { disk, ..self }
+    }
+
     /// Looks once, off the runtime's thread. Safe to cancel: the look goes on alone, and the next one waits for it.
     pub async fn check(&self) -> Outcome {
         let expected = self.expected.clone();

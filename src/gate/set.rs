@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::disk::Disk;
 use super::observation::{self, Sight};
 use super::report::{Place, Reporter, Update};
 use super::{Outcome, probe};
@@ -23,6 +24,9 @@ pub struct Gates {
     rule: usize,
     specs: Vec<Gate>,
     outcomes: Vec<Vec<Outcome>>,
+    /// For each condition; kept from round to round, so that a file system that hangs holds one thread and not one a
+    /// round.
+    disks: Vec<Vec<Disk>>,
     /// The round under way; `None` while the gates rest.
     round: Option<u64>,
     tasks: JoinSet<()>,
@@ -34,10 +38,15 @@ impl Gates {
     #[must_use]
     pub fn new(rule: usize, specs: Vec<Gate>, surroundings: Surroundings) -> Self {
         let outcomes = unevaluated(&specs);
+        let disks = specs
+            .iter()
+            .map(|gate| gate.conditions().iter().map(|_| Disk::default()).collect())
+            .collect();
         Self {
             rule,
             specs,
             outcomes,
+            disks,
             round: None,
             tasks: JoinSet::new(),
             surroundings,
@@ -61,7 +70,11 @@ impl Gates {
                 };
                 let reporter = Reporter::new(place, self.surroundings.updates.clone());
                 match spec.clone() {
-                    Condition::Probe(spec) => self.tasks.spawn(probe::evaluate(spec, reporter)),
+                    Condition::Probe(spec) => self.tasks.spawn(probe::evaluate(
+                        spec,
+                        self.disks[gate][condition].clone(),
+                        reporter,
+                    )),
                     Condition::Observation(spec) => self.tasks.spawn(observation::follow(
                         spec,
                         self.surroundings.sight.clone(),

@@ -25,10 +25,9 @@ pub fn collection(name: &str) -> Collection {
 
 /// Reads the Node as etcd has it now: no `resourceVersion`, hence no cache.
 pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
-    api.request(valid(
-        request::Request::new(NODES).get(name, &GetParams::default()),
-    )?)
-    .await
+    let request = request::Request::new(NODES).get(name, &GetParams::default());
+    let node: NodeView = api.request(valid(request)?).await?;
+    about(node, |node| node.metadata.name == name)
 }
 
 /// Sends one removal and gives the Node as the server has it afterwards.
@@ -37,10 +36,19 @@ pub async fn patch(api: &ApiServer, name: &str, removal: &Removal) -> Result<Nod
         field_manager: Some(FIELD_MANAGER.into()),
         ..PatchParams::default()
     };
-    let request = request::Request::new(NODES).patch(
-        name,
-        &params,
-        &Patch::Json::<()>(removal.operations.clone()),
-    );
-    api.request(valid(request)?).await
+    let patch = Patch::Json::<()>(removal.operations.clone());
+    let request = request::Request::new(NODES).patch(name, &params, &patch);
+    let node: NodeView = api.request(valid(request)?).await?;
+    about(node, |node| {
+        node.metadata.name == name && node.metadata.uid == removal.uid
+    })
+}
+
+/// Nothing may follow from an answer about another Node.
+fn about(node: NodeView, is_it: impl Fn(&NodeView) -> bool) -> Result<NodeView, ApiError> {
+    if is_it(&node) {
+        Ok(node)
+    } else {
+        Err(ApiError::Malformed("it is about another Node".into()))
+    }
 }

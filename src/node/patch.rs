@@ -69,8 +69,7 @@ mod tests {
     use super::*;
 
     fn node(taints: &Value) -> (NodeView, Value) {
-        let object =
-            json!({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": {"taints": taints}});
+        let object = json!({"metadata": {"name": "node", "uid": "u", "resourceVersion": "1"}, "spec": {"taints": taints}});
         (serde_json::from_value(object.clone()).unwrap(), object)
     }
 

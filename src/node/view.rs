@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn version(uid: &str, resource_version: &str) -> NodeView {
-        view(json!({"metadata": {"uid": uid, "resourceVersion": resource_version}}))
+        view(json!({"metadata": {"name": "node", "uid": uid, "resourceVersion": resource_version}}))
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             ),
             (7, 0, 0)
         );
-        let nulls = json!({"metadata": {"uid": "u", "resourceVersion": "7", "labels": null}, "spec": {"taints": null}});
+        let nulls = json!({"metadata": {"name": "node", "uid": "u", "resourceVersion": "7", "labels": null}, "spec": {"taints": null}});
         assert_eq!(view(nulls), node);
     }
 
@@ -232,7 +232,7 @@ mod tests {
     fn a_node_that_karpenter_has_not_registered_awaits_registration() {
         let node = |labels: serde_json::Value, effect: &str| {
             view(json!({
-                "metadata": {"uid": "u", "resourceVersion": "1", "labels": labels},
+                "metadata": {"name": "node", "uid": "u", "resourceVersion": "1", "labels": labels},
                 "spec": {"taints": [{"key": "karpenter.sh/unregistered", "effect": effect}]},
             }))
         };
@@ -257,7 +257,9 @@ mod tests {
     #[test]
     fn a_node_of_a_nodepool_may_be_tainted_until_it_is_labelled_as_registered() {
         let node = |labels| {
-            view(json!({"metadata": {"uid": "u", "resourceVersion": "1", "labels": labels}}))
+            view(
+                json!({"metadata": {"name": "node", "uid": "u", "resourceVersion": "1", "labels": labels}}),
+            )
         };
         assert!(node(json!({"karpenter.sh/nodepool": "p"})).may_be_tainted_by_karpenter());
         let registered = json!({"karpenter.sh/nodepool": "p", "karpenter.sh/registered": "true"});

@@ -200,6 +200,86 @@ fn bad_usage_is_told_with_its_remedy_and_exits_with_2() {
 }
 
 #[test]
+fn a_kubeconfig_that_is_wrong_is_told_without_its_secrets() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("kubeconfig");
+    let whole = |user: &str, server: &str| {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+             clusters: [{{name: k, cluster: {{server: {server}}}}}]\nusers:\n- name: u\n  user: {user}\n"
+        )
+    };
+    let here = "https://127.0.0.1:1";
+    for (text, expected) in [
+        (whole("{token: \"SEC\\nRET\"}", here), "control character"),
+        (
+            whole(
+                "{exec: {command: /bin/echo, args: [SECRET], apiVersion: v1}}",
+                here,
+            ),
+            "not supported",
+        ),
+        (whole("{token: SECRET}", "ftp://127.0.0.1"), "http or https"),
+        (
+            whole("{token: SECRET, certificate-authority: [", here),
+            "kubeconfig",
+        ),
+        (whole("{token: [SECRET]}", here), "kubeconfig"),
+    ] {
+        std::fs::write(&path, &text).unwrap();
+        let arguments = run(&["--kubeconfig", path.to_str().unwrap()]);
+        let output = untaint(&arguments, &[("NODE_NAME", "node")]);
+        let stderr = self::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}: {stderr}");
+        assert!(stderr.contains(expected), "{text}: {stderr}");
+        assert!(
+            !stderr.contains("SEC") && !stderr.contains("panicked"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_does_not_hold_it_up() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let pipe = directory.path().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = untaint(&["check", "--config", pipe.to_str().unwrap()], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("not a regular file"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[tokio::test]
+async fn a_standard_error_that_nobody_can_write_to_does_not_end_it() {
+    let gates = Gates::open().await;
+    let config = gates.config();
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut wait = tokio::process::Command::new(PROGRAM)
+        .args(["wait", "--config", config.to_str().unwrap()])
+        .stderr(full)
+        .spawn()
+        .unwrap();
+    let ended = tokio::time::timeout(testkit::DEADLINE, wait.wait())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(ended.code(), Some(0));
+}
+
+#[test]
 fn the_program_is_static() {
     let output = Command::new("ldd").arg(PROGRAM).output().unwrap();
     let said = format!("{}{}", text(&output.stdout), text(&output.stderr));

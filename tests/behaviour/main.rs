@@ -11,6 +11,7 @@ mod credentials;
 mod denial;
 mod faults;
 mod karpenter;
+mod observations;
 mod once;
 mod removal;
 mod scene;

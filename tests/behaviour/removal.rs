@@ -327,3 +327,27 @@ async fn a_gate_that_closes_while_a_removal_has_no_answer_starts_stable_for_agai
     let waited = patches[1].at - reopened;
     assert!(waited >= Duration::from_secs(3), "{waited:?}");
 }
+
+#[tokio::test]
+async fn at_its_deadline_a_taint_is_reported_and_kept_or_removed_as_the_rule_says() {
+    for (name, action, left) in [
+        ("deadline-keep", "Keep", &[TAINT][..]),
+        ("deadline-remove", "Remove", &[]),
+    ] {
+        let Some(scene) = OnCluster::with(name, &[TAINT], Gates::closed().await).await else {
+            return;
+        };
+        let deadline = format!("  deadline: {{after: 1s, action: {action}}}\n");
+        scene.gates.configure(&scene.gates.rule(&deadline));
+        let agent = scene.agent(&[]);
+        let late = agent
+            .wait_for_message("the taint has been there for too long")
+            .await
+            .unwrap();
+        assert_eq!(
+            (&late["level"], &late["action"]),
+            (&"WARN".into(), &action.into())
+        );
+        scene.wait_for_taints(left).await;
+    }
+}

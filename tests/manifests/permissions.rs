@@ -1,9 +1,11 @@
 //! What the workloads may do.
 
-use serde_json::json;
+use std::fs;
+
+use serde_json::{Value, json};
 use testkit::cluster::shared;
 
-use crate::render::{FORMS, Objects};
+use crate::render::{FORMS, Objects, ROOT};
 
 #[tokio::test]
 async fn every_form_may_get_list_watch_and_patch_nodes_and_nothing_else() {
@@ -54,5 +56,38 @@ async fn the_role_is_bound_to_the_service_account_of_the_pods_and_to_no_other() 
             "namespace": account["metadata"]["namespace"],
         });
         assert_eq!(binding["subjects"], json!([subject]), "{form}");
+    }
+}
+
+#[tokio::test]
+async fn each_optional_role_is_for_one_resource_and_the_service_account_of_the_pods() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let bound = Objects::of_form(cluster, "daemonset").await;
+    for (file, kind, group, resource) in [
+        ("csinodes", "ClusterRole", "storage.k8s.io", "csinodes"),
+        ("pods", "Role", "", "pods"),
+    ] {
+        let yaml = fs::read_to_string(format!("{ROOT}/rbac/optional/{file}.yaml")).unwrap();
+        let objects = Objects(serde_yaml::from_multiple(&yaml).unwrap());
+        assert_eq!(objects.0.len(), 2, "{file}");
+        let role = objects.one(kind);
+        let watching =
+            json!({"apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"]});
+        assert_eq!(role["rules"], json!([watching]), "{file}");
+        let binding = objects.one(&format!("{kind}Binding"));
+        let reference = json!({
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": kind,
+            "name": role["metadata"]["name"],
+        });
+        assert_eq!(binding["roleRef"], reference, "{file}");
+        let subjects = &bound.one("ClusterRoleBinding")["subjects"];
+        assert_eq!(&binding["subjects"], subjects, "{file}");
+        // The namespace is the one of the command.
+        for object in [role, binding] {
+            assert_eq!(object["metadata"]["namespace"], Value::Null, "{file}");
+        }
     }
 }

@@ -32,6 +32,45 @@ async fn the_rbac_is_accepted_without_kustomize() {
     apply(cluster, &["--dry-run=server", "--filename", &directory]).await;
 }
 
+#[tokio::test]
+async fn the_optional_roles_are_accepted_one_by_one_and_not_applied_with_the_others() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let dry_run = async |arguments: &[&str]| {
+        let all = [
+            &[
+                "apply",
+                "--dry-run=server",
+                "--warnings-as-errors",
+                "-o=name",
+            ],
+            arguments,
+        ]
+        .concat();
+        let names = cluster.kubectl(&all).await.unwrap();
+        names.replace(".rbac.authorization.k8s.io/", " ")
+    };
+    let file = |name: &str| format!("{ROOT}/rbac/{name}");
+    assert_eq!(
+        dry_run(&["--filename", &file("")]).await,
+        "clusterrole untaint\nclusterrolebinding untaint\n"
+    );
+    assert_eq!(
+        dry_run(&["--filename", &file("optional/csinodes.yaml")]).await,
+        "clusterrole untaint-csinodes\nclusterrolebinding untaint-csinodes\n"
+    );
+    assert_eq!(
+        dry_run(&[
+            "--namespace=kube-system",
+            "--filename",
+            &file("optional/pods.yaml")
+        ])
+        .await,
+        "role untaint-pods\nrolebinding untaint-pods\n"
+    );
+}
+
 /// kubriX#2944 (B9): where a namespace does not say what its pods may do, the cluster's default decides, and refuses
 /// pods that need the host without a word but the controller's.
 #[tokio::test]

@@ -9,19 +9,30 @@ use crate::config::Expect;
 use crate::text::excerpt;
 
 /// Most of a body that is read, in bytes. The kubelet's 10 KiB would cut off the full status of a Cilium agent.
-pub(super) const BODY_LIMIT: usize = 1024 * 1024;
+const BODY_LIMIT: usize = 1024 * 1024;
+/// The same where nothing is expected of it: as the kubelet does (pkg/probe/http `maxRespBodyLength`).
+const UNEXPECTED_BODY_LIMIT: usize = 10 * 1024;
 
 /// The beginning of a body.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Body {
+    limit: usize,
     bytes: Vec<u8>,
     truncated: bool,
 }
 
 impl Body {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            bytes: Vec::new(),
+            truncated: false,
+        }
+    }
+
     /// Takes in what arrived, up to the limit; breaks when no more is wanted.
     pub(super) fn take(&mut self, data: &[u8]) -> ControlFlow<()> {
-        let room = BODY_LIMIT - self.bytes.len();
+        let room = self.limit - self.bytes.len();
         self.bytes.extend_from_slice(&data[..data.len().min(room)]);
         if data.len() > room {
             self.truncated = true;
@@ -54,9 +65,13 @@ pub(super) fn status(expect: &Expect, status: StatusCode) -> Result<(), String> 
     Err(format!("{status}, expected {}", ranges.join(", ")))
 }
 
-/// Whether anything is expected of the body.
-pub(super) fn wants_body(expect: &Expect) -> bool {
-    expect.text.is_some() || !expect.json.is_empty()
+/// How much of the body is of interest, in bytes.
+pub(super) fn body_limit(expect: &Expect) -> usize {
+    if expect.text.is_some() || !expect.json.is_empty() {
+        BODY_LIMIT
+    } else {
+        UNEXPECTED_BODY_LIMIT
+    }
 }
 
 /// The body must contain the text and have the JSON values.
@@ -110,7 +125,7 @@ mod tests {
     use crate::config::StatusRange;
 
     fn body_of(bytes: &[u8]) -> Body {
-        let mut body = Body::default();
+        let mut body = Body::new(BODY_LIMIT);
         let _ = body.take(bytes);
         body
     }

@@ -60,6 +60,18 @@ pub struct NodeSight {
     pub watching: bool,
 }
 
+impl NodeSight {
+    /// The Node as it is now, or why that is unknown.
+    fn now(&self) -> Result<&NodeView, Outcome> {
+        if !self.watching {
+            return Err(Outcome::Unknown("the Node cannot be watched now".into()));
+        }
+        self.node
+            .as_ref()
+            .ok_or_else(|| Outcome::Unknown("there is no such Node".into()))
+    }
+}
+
 /// Looks for ever, and reports changes.
 pub(super) async fn follow(spec: Observation, sight: Sight, reporter: Reporter) {
     match spec.object {
@@ -101,15 +113,11 @@ async fn follow_node(
         return std::future::pending().await;
     }
     loop {
-        let outcome = match &*sight.node.borrow_and_update() {
-            NodeSight {
-                watching: false, ..
-            } => Outcome::Unknown("the API server does not answer".into()),
-            NodeSight { node: None, .. } => Outcome::Unknown("there is no such Node".into()),
-            NodeSight {
-                node: Some(node), ..
-            } => judge(node),
-        };
+        let outcome = sight
+            .node
+            .borrow_and_update()
+            .now()
+            .map_or_else(|unknown| unknown, &judge);
         reporter.report(&outcome).await;
         if sight.node.changed().await.is_err() {
             return std::future::pending().await;
@@ -117,8 +125,10 @@ async fn follow_node(
     }
 }
 
+/// Looks only while the Node is known as it is now. Before, its taint may not be there; and when the API server comes
+/// back after an outage, both watches are up again at the same time, whatever their backoffs.
 async fn follow_objects<T: Object>(
-    sight: Sight,
+    mut sight: Sight,
     collection: Collection,
     mut reporter: Reporter,
     judge: impl Fn(&HashMap<String, T>) -> Outcome,
@@ -127,42 +137,67 @@ async fn follow_objects<T: Object>(
         reporter.report(&without_api_server()).await;
         return std::future::pending().await;
     };
-    let path = collection.path.clone();
     let mut failure = Repetition::default();
-    let (news, mut heard) = mpsc::channel::<News<T>>(QUEUE);
-    let watching = api_watch::run::<T>(&api, collection, news, sight.urgent);
-    let looking = async {
-        let mut objects: HashMap<String, T> = HashMap::new();
-        let mut is_synced = false;
-        while let Some(news) = heard.recv().await {
-            match news {
-                News::Object(object) => _ = objects.insert(object.metadata().uid.clone(), object),
-                News::Gone(uid) => _ = objects.remove(&uid),
-                News::Synced => {
-                    is_synced = true;
-                    if failure.end() {
-                        info!(path, "watching for a gate again");
-                    }
-                }
-                // It goes on where it was, or says by `Synced` when it has told all.
-                News::Afresh | News::Ended(None) => {}
-                News::Ended(Some(error)) => {
-                    is_synced = false;
-                    let error = error.to_string();
-                    if failure.is_news(Instant::now(), &error) {
-                        warn!(path, error, "failed to watch for a gate; trying again");
-                    }
-                    let reason = format!("cannot watch {path}: {error}");
-                    reporter.report(&Outcome::Unknown(reason)).await;
+    loop {
+        let unknown = sight.node.borrow_and_update().now().err();
+        if let Some(unknown) = unknown {
+            reporter.report(&unknown).await;
+            if sight.node.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            continue;
+        }
+        let (news, heard) = mpsc::channel(QUEUE);
+        tokio::select! {
+            () = api_watch::run(&api, collection.clone(), news, sight.urgent.clone()) => {}
+            () = listen(heard, &collection.path, &mut failure, &mut reporter, &judge) => {}
+            () = until_unknown(&mut sight.node) => {}
+        }
+    }
+}
+
+/// Returns when the Node is not known as it is now.
+async fn until_unknown(node: &mut watch::Receiver<NodeSight>) {
+    if node.wait_for(|node| node.now().is_err()).await.is_err() {
+        // Nobody tells any more.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Reports what the news of a watch mean. Returns at its end.
+async fn listen<T: Object>(
+    mut heard: mpsc::Receiver<News<T>>,
+    path: &str,
+    failure: &mut Repetition,
+    reporter: &mut Reporter,
+    judge: impl Fn(&HashMap<String, T>) -> Outcome,
+) {
+    let mut objects: HashMap<String, T> = HashMap::new();
+    let mut is_synced = false;
+    while let Some(news) = heard.recv().await {
+        match news {
+            News::Object(object) => _ = objects.insert(object.metadata().uid.clone(), object),
+            News::Gone(uid) => _ = objects.remove(&uid),
+            News::Synced => {
+                is_synced = true;
+                if failure.end() {
+                    info!(path, "watching for a gate again");
                 }
             }
-            if is_synced {
-                reporter.report(&judge(&objects)).await;
+            // By `Synced` it says when it has told all again.
+            News::Afresh | News::Ended(None) => {}
+            News::Ended(Some(error)) => {
+                is_synced = false;
+                let error = error.to_string();
+                if failure.is_news(Instant::now(), &error) {
+                    warn!(path, error, "failed to watch for a gate; trying again");
+                }
+                let reason = format!("cannot watch {path}: {error}");
+                reporter.report(&Outcome::Unknown(reason)).await;
             }
         }
-    };
-    tokio::select! {
-        () = watching => {}
-        () = looking => {}
+        if is_synced {
+            reporter.report(&judge(&objects)).await;
+        }
     }
 }

@@ -43,16 +43,13 @@ pub(super) fn condition(expected: &NodeCondition, node: &NodeView) -> Outcome {
     if condition.status == *status {
         return Outcome::Open(seen);
     }
-    let words = [&condition.reason, &condition.message]
-        .into_iter()
-        .flatten();
-    let words: Vec<_> = words
-        .map(String::as_str)
-        .filter(|word| !word.is_empty())
+    let told = [&condition.reason, &condition.message];
+    let told = told.into_iter().flatten().filter(|text| !text.is_empty());
+    let told = told.map(|text| excerpt(text));
+    let parts: Vec<_> = std::iter::once(format!("{seen}, not {status}"))
+        .chain(told)
         .collect();
-    let why = excerpt(&words.join(": "));
-    let colon = if why.is_empty() { "" } else { ": " };
-    Outcome::Closed(format!("{seen}, not {status}{colon}{why}"))
+    Outcome::Closed(parts.join(": "))
 }
 
 #[cfg(test)]

@@ -138,6 +138,7 @@ mod tests {
         let pods = given.iter().enumerate().map(|(n, (second, revision, state))| {
             let mut pod = json!({
                 "metadata": {
+                    "name": n.to_string(),
                     "uid": n.to_string(),
                     "resourceVersion": "1",
                     "creationTimestamp": format!("2026-01-01T00:00:0{second}Z"),
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_pod_without_a_status_is_not_ready() {
-        let pod = json!({"metadata": {"uid": "1", "resourceVersion": "1"}});
+        let pod = json!({"metadata": {"name": "pod", "uid": "1", "resourceVersion": "1"}});
         let pod: Pod = serde_json::from_value(pod).unwrap();
         assert!(!pod.is_ready());
     }

@@ -9,7 +9,7 @@ fn node(version: u64, keys: &[&str]) -> NodeView {
         .iter()
         .map(|key| json!({"key": key, "effect": "NoSchedule"}))
         .collect();
-    let metadata = json!({"uid": "u", "resourceVersion": version.to_string()});
+    let metadata = json!({"name": "node", "uid": "u", "resourceVersion": version.to_string()});
     serde_json::from_value(json!({"metadata": metadata, "spec": {"taints": taints}})).unwrap()
 }
 

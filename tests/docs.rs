@@ -1,0 +1,222 @@
+//! What the documents say, as far as a program can check it: configurations, command lines, links, names.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "the helpers of tests fail as tests do"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser};
+use serde_json::Value;
+use untaint::cli::Cli;
+use untaint::config;
+
+const REFERENCE: &str = "docs/configuration.md";
+
+fn at_root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// A check of nothing would pass for ever.
+fn some<T>(found: Vec<T>) -> Vec<T> {
+    assert!(!found.is_empty(), "nothing to check was found");
+    found
+}
+
+struct Document {
+    path: PathBuf,
+    /// What is not code, line by line.
+    prose: String,
+    blocks: Vec<Block>,
+}
+
+/// Code between fences.
+struct Block {
+    language: String,
+    /// `FILE:LINE` of its fence.
+    place: String,
+    /// Without the fence's indentation.
+    code: String,
+}
+
+impl Document {
+    fn read(path: PathBuf) -> Self {
+        let text = fs::read_to_string(&path).unwrap();
+        let (mut prose, mut blocks) = (String::new(), Vec::new());
+        let mut lines = text.lines().enumerate();
+        while let Some((index, line)) = lines.next() {
+            let Some(language) = line.trim_start().strip_prefix("```") else {
+                prose += line;
+                prose.push('\n');
+                continue;
+            };
+            let place = format!("{}:{}", path.display(), index + 1);
+            let indentation = line.len() - line.trim_start().len();
+            let mut code = String::new();
+            loop {
+                match lines.next() {
+                    Some((_, line)) if line.trim() == "```" => break,
+                    Some((_, line)) => code += line.get(indentation..).unwrap_or_default(),
+                    None => panic!("{place}: the fence is not closed"),
+                }
+                code.push('\n');
+            }
+            blocks.push(Block {
+                language: language.into(),
+                place,
+                code,
+            });
+        }
+        Self {
+            path,
+            prose,
+            blocks,
+        }
+    }
+}
+
+/// README.md and those in docs/.
+fn documents() -> Vec<Document> {
+    let entries = fs::read_dir(at_root("docs")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let pages = paths.filter(|path| path.extension().is_some_and(|kind| kind == "md"));
+    let mut paths = some(pages.collect());
+    paths.push(at_root("README.md"));
+    paths.into_iter().map(Document::read).collect()
+}
+
+fn blocks(language: &str) -> Vec<Block> {
+    let blocks = documents().into_iter().flat_map(|page| page.blocks);
+    some(blocks.filter(|block| block.language == language).collect())
+}
+
+/// What stands between backquotes.
+fn code_spans(prose: &str) -> BTreeSet<&str> {
+    prose.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_configuration_in_the_documents_is_valid() {
+    let is_one = |block: &Block| block.code.contains("kind: UntaintConfiguration");
+    for block in some(blocks("yaml").into_iter().filter(is_one).collect()) {
+        if let Err(problems) = config::parse(&block.code) {
+            panic!("{}:\n{problems}", block.place);
+        }
+    }
+}
+
+/// A placeholder is a word in capitals that is valid as it stands, such as the name of a file.
+#[test]
+fn every_command_line_of_untaint_in_the_documents_is_understood() {
+    let blocks = blocks("sh");
+    let lines = blocks
+        .iter()
+        .flat_map(|block| block.code.lines().map(|line| (&block.place, line)));
+    let ours = lines.filter(|(_, line)| line.starts_with("untaint "));
+    for (place, line) in some(ours.collect()) {
+        let command = line.split(" #").next().unwrap();
+        assert!(
+            !command.contains(['\'', '"', '\\', '|', ';']),
+            "{place}: this test knows no shell: {line}"
+        );
+        if let Err(error) = Cli::try_parse_from(command.split_whitespace()) {
+            panic!("{place}: {line}\n{error}");
+        }
+    }
+}
+
+#[test]
+fn every_relative_link_in_the_documents_leads_to_a_file_and_to_a_heading_of_it() {
+    let documents = documents();
+    let links = documents.iter().flat_map(|page| {
+        let parts = page.prose.split("](").skip(1);
+        parts.map(move |part| (&page.path, part.split(')').next().unwrap()))
+    });
+    let relative = links.filter(|(_, link)| !link.contains("://"));
+    for (page, link) in some(relative.collect()) {
+        let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+        let target = if file.is_empty() {
+            page.clone()
+        } else {
+            page.parent().unwrap().join(file)
+        };
+        assert!(target.exists(), "{}: {link}", page.display());
+        if !heading.is_empty() {
+            let target = Document::read(target);
+            let has_it = headings(&target.prose).any(|anchor| anchor == heading);
+            assert!(has_it, "{}: {link}", page.display());
+        }
+    }
+}
+
+/// The anchors of the headings: in lower case, blanks as hyphens, without punctuation.
+fn headings(prose: &str) -> impl Iterator<Item = String> {
+    let titles = prose.lines().filter(|line| line.starts_with('#'));
+    titles.map(|title| {
+        let title = title.trim_start_matches('#').trim().to_lowercase();
+        let title = title.replace(' ', "-");
+        title.replace(|c: char| !c.is_alphanumeric() && c != '-', "")
+    })
+}
+
+#[test]
+fn every_field_of_the_configuration_is_in_the_reference() {
+    let file = fs::read_to_string(at_root("tests/fixtures/config/valid/everything.yaml")).unwrap();
+    let mut fields = BTreeSet::new();
+    collect_fields(&serde_yaml::from_str(&file).unwrap(), &mut fields);
+    let reference = Document::read(at_root(REFERENCE)).prose;
+    let named = code_spans(&reference);
+    for field in some(fields.into_iter().collect()) {
+        assert!(named.contains(field.as_str()), "{field} is missing");
+    }
+}
+
+/// Keys that users choose are no fields.
+fn collect_fields(value: &Value, fields: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (field, value) in object {
+                fields.insert(field.clone());
+                if !["nodeSelector", "matchLabels", "json"].contains(&field.as_str()) {
+                    collect_fields(value, fields);
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_fields(item, fields)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_flag_and_every_variable_is_in_the_reference() {
+    let mut cli = Cli::command();
+    cli.build();
+    let (mut flags, mut variables) = (BTreeSet::new(), BTreeSet::new());
+    let mut commands = vec![&cli];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands());
+        for argument in command.get_arguments() {
+            flags.extend(argument.get_long().map(|flag| format!("--{flag}")));
+            variables.extend(
+                argument
+                    .get_env()
+                    .map(|name| name.to_str().unwrap().to_owned()),
+            );
+        }
+    }
+    let reference = Document::read(at_root(REFERENCE)).prose;
+    // A flag stands there with the name of its value.
+    let named: BTreeSet<_> = code_spans(&reference)
+        .into_iter()
+        .filter_map(|code| code.split_whitespace().next())
+        .collect();
+    for names in [flags, variables] {
+        for name in some(names.into_iter().collect()) {
+            assert!(named.contains(name.as_str()), "{name} is missing");
+        }
+    }
+}
