@@ -1,0 +1,191 @@
+//! What time does to a rule: `stableFor`, pauses, the deadline, and taints that come back too often.
+
+use super::*;
+use crate::config::{Deadline, DeadlineAction};
+
+#[test]
+fn every_gate_must_have_been_open_without_a_break_for_stable_for() {
+    let now = Instant::now();
+    let mut state = RuleState::new(Rule {
+        stable_for: 10 * SECOND,
+        ..rule()
+    });
+    step(&mut state, now, Some(&tainted()), false);
+    step(&mut state, now, Some(&tainted()), true);
+    assert_eq!(
+        state.decision(),
+        Decision::Stabilizing {
+            until: now + 10 * SECOND
+        }
+    );
+    step(&mut state, now + 9 * SECOND, Some(&tainted()), false);
+    step(&mut state, now + 9 * SECOND, Some(&tainted()), true);
+    assert_eq!(
+        state.decision().until(),
+        Some(now + 19 * SECOND),
+        "the window restarts"
+    );
+    step(&mut state, now + 19 * SECOND, Some(&tainted()), true);
+    assert_eq!(state.decision(), Decision::Ready);
+}
+
+#[test]
+fn a_gate_that_closes_and_opens_between_two_decisions_starts_stable_for_again() {
+    let now = Instant::now();
+    let mut state = RuleState::new(Rule {
+        stable_for: 10 * SECOND,
+        ..rule()
+    });
+    step(&mut state, now, Some(&tainted()), true);
+    state.observe(now + 5 * SECOND, false);
+    state.observe(now + 6 * SECOND, true);
+    state.step(now + 12 * SECOND, Some(&tainted()));
+    assert_eq!(state.decision().until(), Some(now + 16 * SECOND));
+}
+
+#[test]
+fn a_pause_in_which_nothing_was_evaluated_does_not_count_towards_stable_for() {
+    let now = Instant::now();
+    let mut state = RuleState::new(Rule {
+        stable_for: 10 * SECOND,
+        ..rule()
+    });
+    step(&mut state, now, Some(&tainted()), true);
+    state.paused(now + 30 * SECOND);
+    state.step(now + 30 * SECOND, Some(&tainted()));
+    assert_eq!(state.decision().until(), Some(now + 40 * SECOND));
+}
+
+#[test]
+fn a_recreated_node_is_no_fight() {
+    let now = Instant::now();
+    let mut state = RuleState::new(rule());
+    for uid in ["1", "2", "3", "4", "5", "6", "7"] {
+        let node = node(uid, &[("t", "NoSchedule")], &json!({}));
+        step(&mut state, now, Some(&node), true);
+        step(&mut state, now, Some(&node), true);
+        assert_eq!(state.decision(), Decision::Ready, "{uid}");
+        state.removed(now);
+    }
+}
+
+#[test]
+fn a_taint_put_back_again_and_again_is_removed_five_times_at_once_and_then_every_ten_seconds() {
+    let mut now = Instant::now();
+    let mut state = RuleState::new(rule());
+    let mut fights = 0;
+    let mut come_back = |state: &mut RuleState, now| {
+        let occurrences = [false, true].map(|open| step(state, now, Some(&tainted()), open));
+        fights += occurrences
+            .iter()
+            .filter(|occurrence| **occurrence == Some(Occurrence::Fight))
+            .count();
+        state.decision()
+    };
+    for _ in 0..5 {
+        assert_eq!(come_back(&mut state, now), Decision::Ready);
+        state.removed(now);
+    }
+    for _ in 0..3 {
+        let Decision::Limited { until } = come_back(&mut state, now) else {
+            panic!("{:?}", state.decision())
+        };
+        assert_eq!(until, now + 10 * SECOND);
+        now = until;
+        assert_eq!(
+            come_back(&mut state, now),
+            Decision::Ready,
+            "slower, but it never stops"
+        );
+        state.removed(now);
+    }
+    now += 100 * SECOND;
+    for _ in 0..5 {
+        assert_eq!(
+            come_back(&mut state, now),
+            Decision::Ready,
+            "after a quiet time it is as before"
+        );
+        state.removed(now);
+    }
+    assert_eq!(fights, 3);
+}
+
+fn with_deadline(action: DeadlineAction) -> RuleState {
+    let deadline = Deadline {
+        after: 60 * SECOND,
+        action,
+    };
+    RuleState::new(Rule {
+        deadline,
+        stable_for: 10 * SECOND,
+        ..rule()
+    })
+}
+
+#[test]
+fn at_its_deadline_a_taint_is_kept_and_told_of_once() {
+    let now = Instant::now();
+    let mut state = with_deadline(DeadlineAction::Keep);
+    step(&mut state, now, Some(&tainted()), false);
+    assert_eq!(state.wake_at(), Some(now + 60 * SECOND));
+    let late = now + 60 * SECOND;
+    let told = step(&mut state, late, Some(&tainted()), false);
+    assert_eq!(told, Some(Occurrence::Deadline(DeadlineAction::Keep)));
+    assert_eq!(
+        (state.decision(), state.wake_at()),
+        (Decision::Waiting, None)
+    );
+    assert_eq!(
+        step(&mut state, late + SECOND, Some(&tainted()), false),
+        None
+    );
+}
+
+#[test]
+fn at_its_deadline_a_taint_is_removed_whatever_the_gates_say_if_the_rule_says_so() {
+    let now = Instant::now();
+    let mut state = with_deadline(DeadlineAction::Remove);
+    step(&mut state, now, Some(&tainted()), false);
+    step(&mut state, now + 59 * SECOND, Some(&tainted()), false);
+    assert_eq!(state.decision(), Decision::Waiting);
+    let told = step(&mut state, now + 60 * SECOND, Some(&tainted()), false);
+    assert_eq!(told, Some(Occurrence::Deadline(DeadlineAction::Remove)));
+    assert_eq!(state.decision(), Decision::Ready);
+}
+
+#[test]
+fn a_hold_outranks_a_deadline() {
+    let now = Instant::now();
+    let keys = [
+        ("t", "NoSchedule"),
+        ("karpenter.sh/unregistered", "NoExecute"),
+    ];
+    let held = node("u", &keys, &json!({}));
+    let mut state = with_deadline(DeadlineAction::Remove);
+    step(&mut state, now, Some(&held), false);
+    step(&mut state, now + 60 * SECOND, Some(&held), false);
+    assert_eq!(state.decision(), Decision::Held);
+}
+
+#[test]
+fn a_deadline_counts_from_when_the_taint_was_first_seen_since_it_was_absent() {
+    let now = Instant::now();
+    let mut state = with_deadline(DeadlineAction::Keep);
+    step(&mut state, now, Some(&tainted()), false);
+    step(&mut state, now + 30 * SECOND, Some(&clean()), false);
+    assert_eq!(state.wake_at(), None);
+    step(&mut state, now + 40 * SECOND, Some(&tainted()), false);
+    assert_eq!(state.wake_at(), Some(now + 100 * SECOND));
+    step(
+        &mut state,
+        now + 50 * SECOND,
+        Some(&node("another", &[("t", "NoSchedule")], &json!({}))),
+        false,
+    );
+    assert_eq!(
+        state.wake_at(),
+        Some(now + 110 * SECOND),
+        "another Node has a deadline of its own"
+    );
+}
