@@ -22,7 +22,7 @@ demo: ## See the main job done, without a cluster
 .PHONY: test
 test: ## Run every test, those against a real API server included
 	@if assets=$$(tests/cluster/assets); then "$$assets/kube-apiserver" --version; else [[ $${CI:-} != true ]]; fi
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 
 .PHONY: bench
 bench: ## Print the performance table, measured against a real API server

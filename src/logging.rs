@@ -7,6 +7,10 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// How a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,21 +41,29 @@ pub fn init(format: Format, level: LevelFilter) -> Flush {
         write_all(&queue);
     });
     let writer = Lines(lines.clone());
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(level)
+    let layer = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(move || writer.clone())
         // It would print to standard error, and panic where that fails.
         .log_internal_errors(false);
+    // Libraries have a lot to say that says little about taints.
+    let ours = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target(env!("CARGO_PKG_NAME"), level);
     let json = match format {
         Format::Auto => !stderr().is_terminal(),
         Format::Text => false,
         Format::Json => true,
     };
+    let registry = tracing_subscriber::registry();
     if json {
-        builder.json().flatten_event(true).init();
+        registry
+            .with(layer.json().flatten_event(true).with_filter(ours))
+            .init();
     } else {
-        builder.with_ansi(stderr().is_terminal()).init();
+        registry
+            .with(layer.with_ansi(stderr().is_terminal()).with_filter(ours))
+            .init();
     }
     Flush { lines, flushed }
 }

@@ -157,7 +157,8 @@ impl RuleState {
 
     /// The process has been stopped or starved until `now`: what the gates said before is too old to count on.
     pub fn paused(&mut self, now: Instant) {
-        self.open_since = self.open_since.map(|_| now);
+        self.round += 1;
+        self.observe(now, false);
     }
 
     /// When every gate will have been open for `stableFor`, if all stay so; `None` while one is not open.
@@ -197,6 +198,9 @@ impl RuleState {
             _ => seen,
         };
         match (before, self.decision) {
+            _ if self.overdue && !was_overdue => {
+                Some(Occurrence::Deadline(self.rule.deadline.action))
+            }
             (Decision::Limited { .. }, Decision::Limited { .. }) => None,
             (_, Decision::Limited { .. }) => Some(Occurrence::Fight),
             (before, after) if !before.is_tainted() && after.is_tainted() => {
@@ -205,9 +209,6 @@ impl RuleState {
             (before, Decision::Absent) if before.is_tainted() => Some(Occurrence::RemovedByOther {
                 ready: before.is_ready(),
             }),
-            _ if self.overdue && !was_overdue => {
-                Some(Occurrence::Deadline(self.rule.deadline.action))
-            }
             _ => None,
         }
     }
@@ -217,6 +218,12 @@ impl RuleState {
     pub fn deadline_at(&self) -> Option<Instant> {
         self.seen_since
             .map(|since| since + self.rule.deadline.after)
+    }
+
+    /// Whether the taint has been there for too long.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.overdue
     }
 
     /// When the decision, or what is to be told, changes by time alone.

@@ -74,6 +74,8 @@ pub struct RuleStatus {
     pub decision: &'static str,
     /// Since when that has been the decision.
     pub since: Timestamp,
+    /// Whether the taint has been there for longer than the rule's `deadline`.
+    pub overdue: bool,
     /// Whether the rule writes nothing.
     pub dry_run: bool,
     /// In the order of the configuration.

@@ -188,7 +188,7 @@ fn a_file_that_cannot_be_read_as_text_is_refused_by_name() {
     let missing = folder.path().join("missing.yaml");
     let message = config::load(&missing).unwrap_err().to_string();
     assert!(
-        message.ends_with("missing.yaml: cannot be read: No such file or directory (os error 2)"),
+        message.ends_with("missing.yaml: cannot be read: no such file or directory"),
         "{message}"
     );
 }

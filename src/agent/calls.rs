@@ -101,6 +101,16 @@ impl<'a> Agent<'a> {
             Call::Read(_) => self.writes.read(now, &ready(&self.rules), &answer),
             Call::Confirm(_) => None,
         };
+        if let (Call::Read(_), Ok(node)) = (call, &answer) {
+            for rule in self
+                .rules
+                .iter_mut()
+                .filter(|rule| node.has(&rule.rule().taint))
+            {
+                // Whatever had no answer did not take effect.
+                rule.set_unanswered(false);
+            }
+        }
         let is_confirmed = matches!(call, Call::Confirm(_)) && answer.is_ok();
         match (&verdict, &answer, call) {
             (Some(Verdict::Done), Ok(node), Call::Send(removal)) => {
@@ -115,7 +125,7 @@ impl<'a> Agent<'a> {
                     .iter_mut()
                     .filter(|rule| rule.is_about(&removal.taints))
                 {
-                    rule.unanswered();
+                    rule.set_unanswered(true);
                 }
             }
             (
@@ -133,6 +143,7 @@ impl<'a> Agent<'a> {
             }
             _ => {}
         }
+        let asked = answer.as_ref().err().and_then(ApiError::retry_after);
         match answer {
             Ok(node) => self.offer_answer(call.uid(), node),
             Err(error) if error.is_not_found() => self.gone(call.uid()),
@@ -143,15 +154,15 @@ impl<'a> Agent<'a> {
             return self.once.as_ref().is_some_and(|once| once.is_due(now));
         }
         if let (Call::Confirm(_), Some(once)) = (call, &mut self.once) {
-            once.postpone(now);
+            once.postpone(now, asked.unwrap_or_default());
         }
         false
     }
 
-    /// An answer about the Node with this `uid`, unless another one has taken its place meanwhile.
+    /// An answer to a request about the Node with this `uid`, unless that one is gone meanwhile.
     fn offer_answer(&mut self, uid: &str, node: NodeView) {
         let known = self.latest.get().map(|known| known.metadata.uid.as_str());
-        if node.metadata.uid != uid || known.is_none_or(|known| known == uid) {
+        if known == Some(uid) {
             self.offer(node);
         }
     }

@@ -7,6 +7,7 @@ use tracing::{debug, info};
 
 use crate::config::Rule;
 use crate::gate::Outcome;
+use crate::gate::observation::NodeSight;
 use crate::gate::report::Update;
 use crate::gate::set::{Gates, Surroundings};
 use crate::logging::Allowance;
@@ -58,6 +59,12 @@ impl ObservedGates {
         self.observe(now);
     }
 
+    /// See [`Gates::see`].
+    pub(crate) fn see(&mut self, now: Instant, node: &NodeSight) {
+        self.gates.see(node);
+        self.observe(now);
+    }
+
     /// See [`Gates::take`].
     pub(crate) fn take(&mut self, now: Instant, update: Update) {
         self.gates.take(update);
@@ -72,7 +79,7 @@ impl ObservedGates {
                 continue;
             }
             let (rule, state, reason) = (&self.rule, outcome.state(), outcome.message());
-            if outcome != Outcome::unevaluated() && self.allowances[index].take(now) {
+            if outcome.is_evaluated() && self.allowances[index].take(now) {
                 info!(rule, gate = name, state, reason, "evaluated the gate");
             } else {
                 debug!(rule, gate = name, state, reason, "evaluated the gate");

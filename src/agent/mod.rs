@@ -31,7 +31,7 @@ use rule::RuleAtWork;
 /// Watch news and gate updates that wait for the loop. Senders wait when it is full: nothing is dropped.
 const QUEUE: usize = 16;
 
-/// A timer that is late by more than this was held up: the process, its cgroup or the machine stood still.
+/// When the loop comes round later than it should by more than this, the process, its cgroup or the machine stood still.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the agent is to do.
@@ -127,8 +127,20 @@ impl<'a> Agent<'a> {
         mut pings: mpsc::Receiver<Ping>,
     ) {
         let mut pending = Pending::default();
+        let mut alive_until = None;
         loop {
+            // All that is known comes before what follows from it.
+            while let Ok(news) = heard.try_recv() {
+                self.hear(news);
+            }
             let now = Instant::now();
+            while let Ok(update) = self.updates.try_recv() {
+                self.rules[update.place.rule].take(now, update);
+            }
+            if alive_until.is_some_and(|limit| now > limit + PAUSE) {
+                warn!("stood still; evaluating the gates afresh");
+                self.rules.iter_mut().for_each(|rule| rule.paused(now));
+            }
             // While a removal is under way, what happens to its taints may be its own doing: its answer decides.
             if !pending.is_removal() {
                 self.step(now);
@@ -137,7 +149,10 @@ impl<'a> Agent<'a> {
                 pending = self.next_call(now);
             }
             self.publish();
-            let wake = self.wake_at(&pending);
+            // While open gates count for something, it must be noticed when this loop does not run.
+            let counts = self.rules.iter().any(RuleAtWork::all_open);
+            alive_until = counts.then(|| now + PAUSE);
+            let wake = self.wake_at(&pending).into_iter().chain(alive_until).min();
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
                 Some(update) = self.updates.recv() => self.rules[update.place.rule].take(Instant::now(), update),
@@ -147,32 +162,27 @@ impl<'a> Agent<'a> {
                         return;
                     }
                 }
-                () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {
-                    let now = Instant::now();
-                    if wake.is_some_and(|wake| now.duration_since(wake) > PAUSE) {
-                        self.rules.iter_mut().for_each(|rule| rule.paused(now));
-                    }
-                }
+                () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
             }
         }
     }
 
     fn step(&mut self, now: Instant) {
-        for rule in &mut self.rules {
-            rule.step(now, self.latest.get());
-        }
-        let node = self.latest.get();
         let sight = NodeSight {
-            node: node.cloned(),
+            node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
         };
+        for rule in &mut self.rules {
+            rule.step(now, &sight);
+        }
         self.sight.send_if_modified(|known| {
             *known != sight && {
                 *known = sight;
                 true
             }
         });
+        let node = self.latest.get();
         let waits_for_node = |rule: &RuleAtWork| node.is_none() && rule.all_open();
         let mut rules = self.rules.iter();
         let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants_removal());
@@ -191,6 +201,7 @@ impl<'a> Agent<'a> {
             News::Gone(uid) => self.gone(&uid),
             News::Synced => {
                 self.connection.watching();
+                self.latest.told_all();
                 if self.latest.get().is_none() {
                     self.tell_that_there_is_no_node();
                 }
@@ -219,6 +230,8 @@ impl<'a> Agent<'a> {
 
     fn gone(&mut self, uid: &str) {
         if self.latest.gone(uid) {
+            // What was learnt of writes to it is not about the next Node of this name.
+            self.writes = Writes::default();
             self.tell_that_there_is_no_node();
         }
     }

@@ -1,14 +1,18 @@
-//! `untaint run --once`: when it is done. Pure.
+//! `untaint run --once`: when it is done.
 
 use std::time::{Duration, Instant};
 
-/// How long to wait before another last look after one that failed.
-const RETRY: Duration = Duration::from_secs(1);
+use crate::backoff::{Backoff, jittered};
+
+/// Longest wait before another last look after one that failed.
+const RETRY_CAP: Duration = Duration::from_secs(30);
+const RETRY_BASE: Duration = Duration::from_secs(1);
 
 /// Waits until there has been nothing left to do for `settle`.
 pub(super) struct Once {
     settle: Duration,
     due_at: Option<Instant>,
+    backoff: Backoff,
 }
 
 impl Once {
@@ -16,6 +20,7 @@ impl Once {
         Self {
             settle,
             due_at: None,
+            backoff: Backoff::new(RETRY_BASE),
         }
     }
 
@@ -33,9 +38,10 @@ impl Once {
         self.due_at.is_some_and(|due_at| due_at <= now)
     }
 
-    /// The last look failed: look again.
-    pub(super) fn postpone(&mut self, now: Instant) {
-        self.due_at = self.due_at.map(|_| now + RETRY);
+    /// The last look failed: look again, but not before the server wants to be asked.
+    pub(super) fn postpone(&mut self, now: Instant, asked: Duration) {
+        let wait = self.backoff.next(RETRY_CAP).max(jittered(asked));
+        self.due_at = self.due_at.map(|_| now + wait);
     }
 }
 
@@ -64,11 +70,11 @@ mod tests {
         let start = Instant::now();
         let mut once = Once::new(Duration::ZERO);
         once.step(start, true);
-        once.postpone(start);
+        once.postpone(start, Duration::from_secs(10));
         once.step(start, true);
-        assert!(!once.is_due(start) && once.is_due(start + RETRY));
+        assert!(once.due_at() >= Some(start + Duration::from_secs(10)));
         once.step(start, false);
-        once.postpone(start);
+        once.postpone(start, Duration::ZERO);
         assert_eq!(once.due_at(), None);
     }
 }

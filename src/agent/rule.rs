@@ -8,6 +8,7 @@ use tracing::{debug, info, warn};
 
 use super::gates::ObservedGates;
 use crate::config::Rule;
+use crate::gate::observation::NodeSight;
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::logging::Allowance;
@@ -78,20 +79,30 @@ impl RuleAtWork {
     }
 
     /// Decides anew, and runs the gates or lets them rest by what comes out.
-    pub(super) fn step(&mut self, now: Instant, node: Option<&NodeView>) {
+    pub(super) fn step(&mut self, now: Instant, sight: &NodeSight) {
         let before = self.decision();
-        let occurrence = self.state.step(now, node);
+        self.see(now, sight);
+        let occurrence = self.state.step(now, sight.node.as_ref());
         let decision = self.decision();
         if let Some(occurrence) = occurrence {
             self.tell(now, occurrence);
         }
         if before != decision {
-            self.enter(decision);
+            self.enter(now, decision);
         }
         if decision.runs_gates() {
             self.gates.run(now, self.state.round());
+            self.see(now, sight);
         } else {
             self.gates.rest(now);
+        }
+    }
+
+    /// What the gates say of the Node itself.
+    fn see(&mut self, now: Instant, sight: &NodeSight) {
+        if self.decision().runs_gates() {
+            self.gates.see(now, sight);
+            self.state.observe(now, self.gates.all_open());
         }
     }
 
@@ -137,12 +148,12 @@ impl RuleAtWork {
         self.last_removal = last_removal;
         self.unanswered = false;
         self.state.removed(now);
-        self.enter(Decision::Absent);
+        self.enter(now, Decision::Absent);
     }
 
-    /// It is not known whether a removal took effect.
-    pub(super) fn unanswered(&mut self) {
-        self.unanswered = true;
+    /// Whether it is not known if a removal took effect.
+    pub(super) fn set_unanswered(&mut self, unanswered: bool) {
+        self.unanswered = unanswered;
     }
 
     /// The server refuses to have `taint` removed. `first`: it has not said so in these words before.
@@ -167,6 +178,7 @@ impl RuleAtWork {
             taint: rule.taint.to_string(),
             decision: self.decision().as_str(),
             since: self.since,
+            overdue: self.state.is_overdue(),
             dry_run: rule.dry_run,
             gates: self.gates.status().to_vec(),
             last_removal: self.last_removal,
@@ -174,23 +186,33 @@ impl RuleAtWork {
         }
     }
 
-    fn enter(&mut self, decision: Decision) {
+    fn enter(&mut self, now: Instant, decision: Decision) {
         self.since = Timestamp::now();
         if !decision.is_tainted() {
             self.denied = None;
         }
-        let rule = &self.rule().name;
-        match decision {
-            Decision::Held => info!(rule, "holding: Karpenter has not registered the node yet"),
-            Decision::Ready if self.rule().dry_run => {
-                info!(rule, "would remove the taint (dry run)");
-            }
-            decision => debug!(rule, decision = decision.as_str(), "decided"),
+        let worth_a_line = match decision {
+            Decision::Held => Some("holding: Karpenter has not registered the node yet"),
+            Decision::Ready if self.rule().dry_run => Some("would remove the taint (dry run)"),
+            _ => None,
+        };
+        let rule = &self.state.rule().name;
+        if let Some(line) = worth_a_line.filter(|_| self.allowance.take(now)) {
+            info!(rule, "{line}");
+        } else {
+            debug!(rule, decision = decision.as_str(), "decided");
         }
     }
 
     fn tell(&mut self, now: Instant, occurrence: Occurrence) {
-        if !self.allowance.take(now) {
+        let unanswered = match occurrence {
+            Occurrence::Tainted | Occurrence::RemovedByOther { .. } => {
+                std::mem::take(&mut self.unanswered)
+            }
+            Occurrence::Deadline(_) | Occurrence::Fight => false,
+        };
+        let happens_rarely = matches!(occurrence, Occurrence::Deadline(_) | Occurrence::Fight);
+        if !happens_rarely && !self.allowance.take(now) {
             debug!(
                 rule = self.rule().name,
                 ?occurrence,
@@ -198,7 +220,6 @@ impl RuleAtWork {
             );
             return;
         }
-        let unanswered = std::mem::take(&mut self.unanswered);
         let (rule, taint) = (&self.rule().name, self.rule().taint.to_string());
         match occurrence {
             Occurrence::Tainted => info!(rule, taint, "saw the taint"),
@@ -219,9 +240,18 @@ impl RuleAtWork {
             }
             Occurrence::Deadline(action) => {
                 let (after, action) = (self.rule().deadline.after.as_secs_f64(), action.as_str());
+                let gates = self
+                    .gates
+                    .status()
+                    .iter()
+                    .filter(|gate| gate.state != "open");
+                let gates: Vec<_> = gates
+                    .map(|gate| format!("{}: {}", gate.name, gate.message))
+                    .collect();
+                let waits_for = gates.join("; ");
                 warn!(
                     rule,
-                    taint, after, action, "the taint has been there for too long"
+                    taint, after, action, waits_for, "the taint has been there for too long"
                 );
             }
             Occurrence::Fight => warn!(

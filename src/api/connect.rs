@@ -4,6 +4,7 @@
 //! segments, and the second waits for a delayed ACK), and speaks HTTP/1.1 only. Its retry layer is left out.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -17,6 +18,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use secrecy::ExposeSecret;
 use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -27,7 +29,7 @@ use crate::text::printable;
 use crate::text_file;
 
 /// For a kubeconfig, a token and certificates, which are small files.
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A half-open connection is noticed after an interval and a time-out.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
@@ -38,20 +40,25 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 2;
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Reads the credentials and builds a client that has no connection yet. On another thread: what is read may lie on a
-/// file system that hangs.
-pub(super) async fn client(source: &Source) -> Result<Client, ApiError> {
-    let (source, runtime) = (source.clone(), Handle::current());
-    let read = spawn_blocking(move || {
-        // A client starts tasks of its own.
-        let _guard = runtime.enter();
-        let config = runtime.block_on(read(&source))?;
-        build(config).map_err(|error| first_line(&error))
-    });
-    let client = timeout(READ_TIMEOUT, read).await;
-    let client = client.map_err(|_| ApiError::Credentials("reading them takes too long".into()))?;
-    client
-        .unwrap_or_else(|error| Err(first_line(&error)))
+/// Reads the credentials and builds a client that has no connection yet. On another thread, since what is read may lie on
+/// a file system that hangs; later, kube reads a token file again about once a minute, on the thread of the request.
+pub(super) async fn client(source: &Source, reading: &Arc<Mutex<()>>) -> Result<Client, ApiError> {
+    let (source, runtime, reading) = (source.clone(), Handle::current(), Arc::clone(reading));
+    let read = async {
+        let held = reading.lock_owned().await;
+        let read = spawn_blocking(move || {
+            let _held = held;
+            // A client starts tasks of its own.
+            let _guard = runtime.enter();
+            let config = runtime.block_on(read(&source))?;
+            build(config).map_err(|error| first_line(&error))
+        });
+        read.await.unwrap_or_else(|error| Err(first_line(&error)))
+    };
+    let too_long = |_| Err("reading them takes too long".into());
+    timeout(READ_TIMEOUT, read)
+        .await
+        .unwrap_or_else(too_long)
         .map_err(ApiError::Credentials)
 }
 

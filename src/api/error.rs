@@ -68,6 +68,16 @@ impl ApiError {
         )
     }
 
+    /// Whether the request may have taken effect all the same.
+    #[must_use]
+    pub fn leaves_outcome_unknown(&self) -> bool {
+        match self {
+            Self::Credentials(_) | Self::Certificate(_) => false,
+            Self::Transport(_) | Self::Malformed(_) => true,
+            Self::Refused { code, .. } => *code >= 500,
+        }
+    }
+
     /// How long the server asks to stay away.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

@@ -10,7 +10,8 @@ mod stream;
 pub mod watch;
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
+use tokio::sync::Mutex as AsyncMutex;
 
 pub use error::ApiError;
 pub use stream::Lines;
@@ -43,15 +45,22 @@ pub struct ApiServer {
     source: Source,
     /// `None` after a failure of the connection or the credentials: the next request reads both anew.
     client: Mutex<Option<Client>>,
+    /// Whether streaming lists were refused. They are off by default in 1.30, 1.31 and 1.33, and may be off in any.
+    lists: AtomicBool,
+    /// One reading of the credentials at a time: each holds a thread for as long as a file system hangs.
+    reading: Arc<AsyncMutex<()>>,
 }
 
 impl ApiServer {
     /// Reads the credentials once, so that a bad kubeconfig is found at start. Does not connect.
     pub async fn new(source: Source) -> Result<Self, ApiError> {
-        let client = connect::client(&source).await?;
+        let reading = Arc::default();
+        let client = connect::client(&source, &reading).await?;
         Ok(Self {
             source,
             client: Mutex::new(Some(client)),
+            lists: AtomicBool::new(false),
+            reading,
         })
     }
 
@@ -76,6 +85,15 @@ impl ApiServer {
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
         let response = self.bounded(self.send(request)).await?;
         Ok(Lines::new(response.into_body()))
+    }
+
+    /// Whether watches are to begin with a list.
+    fn lists(&self) -> bool {
+        self.lists.load(Ordering::Relaxed)
+    }
+
+    fn list_from_now_on(&self) {
+        self.lists.store(true, Ordering::Relaxed);
     }
 
     /// Ends what takes too long. Its connection may be dead without knowing it, so it is not used again.
@@ -115,7 +133,7 @@ impl ApiServer {
             }
             self.keep(None);
         }
-        let client = connect::client(&self.source).await?;
+        let client = connect::client(&self.source, &self.reading).await?;
         self.keep(Some(client.clone()));
         attempt(&client, request).await
     }

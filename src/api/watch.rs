@@ -12,7 +12,7 @@ use kube::core::params::{ListParams, WatchParams};
 use kube::core::{WatchEvent, request};
 use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::object::Object;
 use super::{ApiError, ApiServer, Lines, valid};
@@ -28,6 +28,8 @@ const BACKOFF_BASE: Duration = Duration::from_millis(500);
 const BACKOFF_CAP: Duration = Duration::from_secs(30);
 /// The cap while a taint waits for nothing but the API server.
 const URGENT_BACKOFF_CAP: Duration = Duration::from_secs(5);
+/// Longest wait after a clean end during which what is known still counts as up to date.
+const CLEAN_WAIT: Duration = Duration::from_secs(1);
 /// A watch that lived so long was a good one: the next failure starts the backoff afresh.
 const GOOD_WATCH: Duration = Duration::from_secs(10);
 /// Annotation of the bookmark that ends the initial events (`metav1.InitialEventsAnnotationKey`).
@@ -72,15 +74,6 @@ pub enum News<T> {
     Ended(Option<ApiError>),
 }
 
-/// How the server is asked for the state from before the watch.
-#[derive(Clone, Copy, PartialEq)]
-enum Initial {
-    /// In the watch itself (KEP-3157).
-    Streamed,
-    /// By a list. Streaming lists are off by default in 1.30, 1.31 and 1.33, and may be switched off in any.
-    Listed,
-}
-
 /// Watches `collection` for ever. `urgent` says whether a taint waits for nothing but the API server: turning true, it
 /// ends a wait and starts the backoff afresh. Returns when nobody listens to `news` any more.
 pub async fn run<T: Object>(
@@ -93,7 +86,6 @@ pub async fn run<T: Object>(
         api,
         collection,
         news,
-        initial: Initial::Streamed,
         alive: HashSet::new(),
     };
     let mut backoff = Backoff::new(BACKOFF_BASE);
@@ -111,29 +103,37 @@ pub async fn run<T: Object>(
             backoff.reset();
             hurried = false;
         }
-        if error.as_ref().is_some_and(refuses_streaming) && watch.initial == Initial::Streamed {
-            watch.initial = Initial::Listed;
+        if error.as_ref().is_some_and(refuses_streaming) && !api.lists() {
+            api.list_from_now_on();
             continue;
         }
         let asked = error
             .as_ref()
             .and_then(ApiError::retry_after)
             .map_or(Duration::ZERO, jittered);
-        if watch.news.send(News::Ended(error)).await.is_err() {
-            return;
-        }
         let is_urgent = *urgent.borrow_and_update();
         let cap = if is_urgent {
             URGENT_BACKOFF_CAP
         } else {
             BACKOFF_CAP
         };
-        tokio::select! {
-            () = sleep(backoff.next(cap).max(asked)) => {}
-            Ok(_) = urgent.wait_for(|urgent| *urgent), if !is_urgent && !hurried && asked.is_zero() => {
-                backoff.reset();
-                hurried = true;
-            }
+        let wait = backoff.next(cap).max(asked);
+        // What is known is not kept up to date meanwhile.
+        let often = || ApiError::Transport("the watch ends again and again".into());
+        let error = error.or_else(|| (wait > CLEAN_WAIT).then(often));
+        if watch.news.send(News::Ended(error)).await.is_err() {
+            return;
+        }
+        let resume_at = Instant::now() + wait;
+        let is_in_hurry = tokio::select! {
+            () = sleep_until(resume_at) => false,
+            Ok(_) = urgent.wait_for(|urgent| *urgent), if !is_urgent && asked.is_zero() => true,
+        };
+        if is_in_hurry && hurried {
+            sleep_until(resume_at.min(Instant::now() + URGENT_BACKOFF_CAP)).await;
+        } else if is_in_hurry {
+            backoff.reset();
+            hurried = true;
         }
     }
 }
@@ -147,7 +147,6 @@ struct Watch<'a, T> {
     api: &'a ApiServer,
     collection: Collection,
     news: mpsc::Sender<News<T>>,
-    initial: Initial,
     /// The uids that have been told of and are not gone.
     alive: HashSet<String>,
 }
@@ -155,13 +154,14 @@ struct Watch<'a, T> {
 impl<T: Object> Watch<'_, T> {
     /// One watch from its start to its end.
     ///
-    /// Each asks for the state anew instead of going on from the last version seen: that costs no request more, and
-    /// where etcd was restored from a backup, the server answers a watch from a version of the lost future with silence.
+    /// Each asks for the state anew instead of going on from the last version seen: where the state comes in
+    /// the watch itself (KEP-3157) that costs no request more, and where etcd was restored from a backup, the server answers a watch from a version of the lost future with silence.
     async fn session(&mut self, time: Duration) -> Result<(), ApiError> {
         self.tell(News::Afresh).await;
-        let version = match self.initial {
-            Initial::Streamed => None,
-            Initial::Listed => self.list().await?,
+        let version = if self.api.lists() {
+            self.list().await?
+        } else {
+            None
         };
         let streamed = version.is_none();
         let params = WatchParams {

@@ -114,7 +114,13 @@ fn tell_what_is_left(status: Option<&Status>) {
             "not in time: the API server does not answer"
         );
     }
-    for rule in &status.rules {
+    let is_done = |rule: &&RuleStatus| matches!(rule.decision, "absent" | "not-selected");
+    if status.rules.iter().all(|rule| is_done(&rule)) {
+        error!(
+            "not in time: the taints are gone, but Karpenter has not registered the node, or the last look failed"
+        );
+    }
+    for rule in status.rules.iter().filter(|rule| !is_done(rule)) {
         let RuleStatus {
             name,
             decision,

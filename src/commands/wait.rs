@@ -10,7 +10,7 @@ use super::{Failure, in_time};
 use crate::agent::gates::ObservedGates;
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
-use crate::gate::observation::Sight;
+use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::set::Surroundings;
 use crate::rule::RuleState;
 
@@ -49,6 +49,7 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
     for (index, rule) in configuration.rules.into_iter().enumerate() {
         let mut gates = ObservedGates::new(index, &rule, surroundings.clone());
         gates.run(Instant::now(), 0);
+        gates.see(Instant::now(), &NodeSight::default());
         let mut state = RuleState::new(rule);
         state.observe(Instant::now(), gates.all_open());
         rules.push(gates);
@@ -58,6 +59,8 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
         let stable_at: Option<Vec<_>> = states.iter().map(RuleState::stable_at).collect();
         let done_at = stable_at.and_then(|times| times.into_iter().max());
         tokio::select! {
+            // What is known comes before what follows from it.
+            biased;
             Some(update) = reported.recv() => {
                 let (now, index) = (Instant::now(), update.place.rule);
                 rules[index].take(now, update);

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 
+use super::busy::Busy;
 use super::disk::{Disk, deleted, fault};
 use super::{Outcome, boot};
 use crate::config::CniConfig;
@@ -34,10 +35,13 @@ impl CniConfigGate {
         }
     }
 
-    /// The same with a `disk` that may still be busy with an earlier look.
+    /// The same, where an earlier look may not have come back.
     #[must_use]
-    pub(super) fn with_disk(self, disk: Disk) -> Self {
-        Self { disk, ..self }
+    pub(super) fn with_busy(self, busy: Busy) -> Self {
+        Self {
+            disk: Disk { busy },
+            ..self
+        }
     }
 
     /// Looks once, off the runtime's thread. Safe to cancel: the look goes on alone, and the next one waits for it.

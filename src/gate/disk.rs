@@ -4,24 +4,18 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
 use super::Outcome;
+use super::busy::Busy;
 use crate::conflist::one_line;
-
-/// How long a question waits for the one before it.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Asks one question at a time on a blocking thread: a file system that hangs holds one thread, not the agent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
     /// Held while a question is unanswered.
-    pub(super) busy: Arc<Mutex<()>>,
+    pub(super) busy: Busy,
 }
 
 impl Disk {
@@ -30,15 +24,13 @@ impl Disk {
     where
         F: FnOnce() -> Result<String, String> + Send + 'static,
     {
-        // One that was asked by an evaluation that has just been ended is about to come back.
-        let busy = timeout(PATIENCE, Arc::clone(&self.busy).lock_owned()).await;
-        let Ok(busy) = busy else {
-            return Outcome::Closed(
-                "the last check has not come back: the file system does not answer".into(),
-            );
+        let Some(hold) = self.busy.hold().await else {
+            let reason =
+                "the last look has not come back: the file system is slow, or does not answer";
+            return Outcome::Closed(reason.into());
         };
         let answer = spawn_blocking(move || {
-            let _busy = busy;
+            let _hold = hold;
             question()
         });
         match answer.await {
@@ -123,7 +115,7 @@ mod tests {
         assert!(second.message().contains("does not answer"));
 
         drop(release);
-        _ = disk.busy.lock().await;
+        while disk.busy.hold().await.is_none() {}
         let third = disk.ask(|| Ok("a\nb".into())).await;
         assert_eq!(third, Outcome::Open("a\\nb".into()));
     }

@@ -12,7 +12,6 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 
 use tokio::process::{Child, Command};
 use tokio::task::spawn_blocking;
@@ -20,6 +19,7 @@ use tokio::task::spawn_blocking;
 use self::group::Group;
 use self::output::Output;
 use super::Outcome;
+use super::busy::{Busy, Hold};
 use super::drive::while_driving;
 use crate::config::Exec;
 use crate::text::{excerpt, plain};
@@ -31,8 +31,8 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 #[derive(Debug)]
 pub struct ExecGate {
     command: Vec<String>,
-    /// Shared with whatever of a run is left: a process that waits for a disk or a file server outlives its kill.
-    alive: Arc<()>,
+    /// Held by whatever of a run is left: a process that waits for a disk or a file server outlives its kill.
+    busy: Busy,
 }
 
 impl ExecGate {
@@ -41,29 +41,32 @@ impl ExecGate {
     pub fn new(spec: &Exec) -> Self {
         Self {
             command: spec.command.clone(),
-            alive: Arc::new(()),
+            busy: Busy::default(),
         }
+    }
+
+    /// The same, where something of earlier runs may be left.
+    #[must_use]
+    pub(super) fn with_busy(self, busy: Busy) -> Self {
+        Self { busy, ..self }
     }
 
     /// Runs the program to its end.
     pub async fn check(&self) -> Outcome {
-        if Arc::strong_count(&self.alive) > 1 {
-            return Outcome::Closed(
-                "a process of the last run has not ended, although it was killed".into(),
-            );
-        }
+        let Some(hold) = self.busy.hold().await else {
+            let reason = "a process of the last run has not ended, although it was killed";
+            return Outcome::Closed(reason.into());
+        };
         // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-        Box::pin(run(self.command.clone(), Arc::clone(&self.alive)))
-            .await
-            .into()
+        Box::pin(run(self.command.clone(), hold)).await.into()
     }
 }
 
-async fn run(command: Vec<String>, alive: Arc<()>) -> Result<String, String> {
+async fn run(command: Vec<String>, hold: Hold) -> Result<String, String> {
     let program = command.first().cloned().ok_or("no program is given")?;
     // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
     // result, if nobody waits for that any more.
-    let spawned = spawn_blocking(move || spawn(&command, alive)).await;
+    let spawned = spawn_blocking(move || spawn(&command, hold)).await;
     let spawned = spawned.map_err(|_| "the agent is stopping")?;
     let Running {
         group: _group,
@@ -84,7 +87,7 @@ struct Running {
     output: Output,
 }
 
-fn spawn(command: &[String], alive: Arc<()>) -> io::Result<Running> {
+fn spawn(command: &[String], hold: Hold) -> io::Result<Running> {
     let [program, arguments @ ..] = command else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -101,7 +104,7 @@ fn spawn(command: &[String], alive: Arc<()>) -> io::Result<Running> {
         .stderr(writer)
         .spawn()?;
     Ok(Running {
-        group: Group::of(&child, alive),
+        group: Group::of(&child, hold),
         child,
         output,
     })

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::busy::Busy;
 use super::disk::{Disk, fault};
 use super::{Outcome, boot};
 use crate::config::FileCheck;
@@ -23,10 +24,13 @@ impl FileGate {
         }
     }
 
-    /// The same with a `disk` that may still be busy with an earlier look.
+    /// The same, where an earlier look may not have come back.
     #[must_use]
-    pub(super) fn with_disk(self, disk: Disk) -> Self {
-        Self { disk, ..self }
+    pub(super) fn with_busy(self, busy: Busy) -> Self {
+        Self {
+            disk: Disk { busy },
+            ..self
+        }
     }
 
     /// Looks once, off the runtime's thread. Safe to cancel: the look goes on alone, and the next one waits for it.
@@ -93,7 +97,7 @@ mod tests {
             path: "/".into(),
             newer_than_boot: false,
         });
-        let hung = gate.disk.busy.lock().await;
+        let hung = gate.disk.busy.hold().await.unwrap();
         assert!(gate.check().await.message().contains("does not answer"));
         drop(hung);
         assert!(gate.check().await.is_open());

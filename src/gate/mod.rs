@@ -1,6 +1,7 @@
 //! Gates: one file a kind. Each has one `check`, which says what it found.
 
 mod boot;
+mod busy;
 pub mod cni_config;
 mod connect;
 mod disk;
@@ -37,6 +38,18 @@ impl Outcome {
     #[must_use]
     pub fn unevaluated() -> Self {
         Self::Unknown("not evaluated yet".into())
+    }
+
+    /// Nothing is asked: the rule has no use for it now.
+    #[must_use]
+    pub fn at_rest() -> Self {
+        Self::Unknown("at rest, as there is no taint to remove".into())
+    }
+
+    /// Whether it comes from an evaluation.
+    #[must_use]
+    pub fn is_evaluated(&self) -> bool {
+        *self != Self::unevaluated() && *self != Self::at_rest()
     }
 
     /// Whether the condition holds.

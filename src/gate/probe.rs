@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use super::busy::Busy;
 use super::cni_config::CniConfigGate;
-use super::disk::Disk;
 use super::exec::ExecGate;
 use super::file::FileGate;
 use super::fs_watch::FsWatch;
@@ -19,9 +19,9 @@ const GLANCES: u32 = 50;
 
 /// Evaluates `spec` for ever, and reports changes. For files, a change is a reason to look before the period is over;
 /// the period is the fallback where file events do not arrive.
-pub(super) async fn evaluate(spec: Probe, disk: Disk, mut reporter: Reporter) {
+pub(super) async fn evaluate(spec: Probe, busy: Busy, mut reporter: Reporter) {
     let schedule = spec.schedule;
-    let checker = Checker::new(&spec.check, disk);
+    let checker = Checker::new(&spec.check, busy);
     sleep(schedule.initial_delay).await;
     let mut threshold = Threshold::new(schedule.success_threshold, schedule.failure_threshold);
     let mut events = watched(&spec.check).map(FsWatch::new);
@@ -48,7 +48,7 @@ pub(super) async fn evaluate(spec: Probe, disk: Disk, mut reporter: Reporter) {
 
 /// Evaluates `spec` once, delay and thresholds aside.
 pub(super) async fn once(spec: &Probe) -> Outcome {
-    bounded(&Checker::new(&spec.check, Disk::default()), spec).await
+    bounded(&Checker::new(&spec.check, Busy::default()), spec).await
 }
 
 async fn bounded(checker: &Checker<'_>, spec: &Probe) -> Outcome {
@@ -77,16 +77,16 @@ enum Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    fn new(check: &'a Check, disk: Disk) -> Self {
+    fn new(check: &'a Check, busy: Busy) -> Self {
         match check {
             Check::CniConfig(spec) => {
-                Self::CniConfig(CniConfigGate::new(spec.clone()).with_disk(disk))
+                Self::CniConfig(CniConfigGate::new(spec.clone()).with_busy(busy))
             }
-            Check::File(spec) => Self::File(FileGate::new(spec.clone()).with_disk(disk)),
+            Check::File(spec) => Self::File(FileGate::new(spec.clone()).with_busy(busy)),
             Check::HttpGet(spec) => Self::HttpGet(spec),
             Check::TcpSocket(spec) => Self::TcpSocket(spec),
             Check::Grpc(spec) => Self::Grpc(spec),
-            Check::Exec(spec) => Self::Exec(ExecGate::new(spec)),
+            Check::Exec(spec) => Self::Exec(ExecGate::new(spec).with_busy(busy)),
         }
     }
 

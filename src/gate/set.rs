@@ -4,8 +4,8 @@ use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::disk::Disk;
-use super::observation::{self, Sight};
+use super::busy::Busy;
+use super::observation::{self, NodeSight, Sight};
 use super::report::{Place, Reporter, Update};
 use super::{Outcome, probe};
 use crate::config::{Condition, Gate};
@@ -24,9 +24,8 @@ pub struct Gates {
     rule: usize,
     specs: Vec<Gate>,
     outcomes: Vec<Vec<Outcome>>,
-    /// For each condition; kept from round to round, so that a file system that hangs holds one thread and not one a
-    /// round.
-    disks: Vec<Vec<Disk>>,
+    /// For each condition.
+    busy: Vec<Vec<Busy>>,
     /// The round under way; `None` while the gates rest.
     round: Option<u64>,
     tasks: JoinSet<()>,
@@ -37,16 +36,16 @@ impl Gates {
     /// The gates of the `rule`-th rule, at rest.
     #[must_use]
     pub fn new(rule: usize, specs: Vec<Gate>, surroundings: Surroundings) -> Self {
-        let outcomes = unevaluated(&specs);
-        let disks = specs
+        let outcomes = all(&specs, &Outcome::at_rest());
+        let busy = specs
             .iter()
-            .map(|gate| gate.conditions().iter().map(|_| Disk::default()).collect())
+            .map(|gate| gate.conditions().iter().map(|_| Busy::default()).collect())
             .collect();
         Self {
             rule,
             specs,
             outcomes,
-            disks,
+            busy,
             round: None,
             tasks: JoinSet::new(),
             surroundings,
@@ -60,6 +59,7 @@ impl Gates {
         }
         self.rest();
         self.round = Some(round);
+        self.outcomes = all(&self.specs, &Outcome::unevaluated());
         for (gate, spec) in self.specs.iter().enumerate() {
             for (condition, spec) in spec.conditions().iter().enumerate() {
                 let place = Place {
@@ -72,7 +72,7 @@ impl Gates {
                 match spec.clone() {
                     Condition::Probe(spec) => self.tasks.spawn(probe::evaluate(
                         spec,
-                        self.disks[gate][condition].clone(),
+                        self.busy[gate][condition].clone(),
                         reporter,
                     )),
                     Condition::Observation(spec) => self.tasks.spawn(observation::follow(
@@ -89,7 +89,23 @@ impl Gates {
     pub fn rest(&mut self) {
         if self.round.take().is_some() {
             self.tasks = JoinSet::new();
-            self.outcomes = unevaluated(&self.specs);
+            self.outcomes = all(&self.specs, &Outcome::at_rest());
+        }
+    }
+
+    /// Judges the gates that look at the Node itself.
+    pub fn see(&mut self, node: &NodeSight) {
+        if self.round.is_none() {
+            return;
+        }
+        for (spec, outcomes) in self.specs.iter().zip(&mut self.outcomes) {
+            for (condition, outcome) in spec.conditions().iter().zip(outcomes) {
+                if let Condition::Observation(spec) = condition
+                    && let Some(seen) = observation::of_node(spec, node)
+                {
+                    *outcome = seen;
+                }
+            }
         }
     }
 
@@ -121,8 +137,9 @@ impl Gates {
     }
 }
 
-fn unevaluated(gates: &[Gate]) -> Vec<Vec<Outcome>> {
-    let outcomes = |gate: &Gate| vec![Outcome::unevaluated(); gate.conditions().len()];
+/// The same outcome for every condition.
+fn all(gates: &[Gate], outcome: &Outcome) -> Vec<Vec<Outcome>> {
+    let outcomes = |gate: &Gate| vec![outcome.clone(); gate.conditions().len()];
     gates.iter().map(outcomes).collect()
 }
 

@@ -17,10 +17,10 @@ const RETRY_CAP: Duration = Duration::from_secs(5);
 const RETRY_BASE: Duration = Duration::from_millis(20);
 /// How long to stay away from a server in trouble that does not say how long.
 const TROUBLE: Duration = Duration::from_millis(500);
-/// A denial is somebody's decision, and lasts: longest wait between tries at a denied taint. A wait is at least half of
-/// it, so that there is no more than one try a minute.
-const DENIED_CAP: Duration = Duration::from_mins(2);
-const DENIED_BASE: Duration = Duration::from_secs(2);
+/// A denial is somebody's decision, and lasts: the wait between tries at a denied taint doubles from the first to the
+/// second. Jitter goes on top, so that there is no more than one try a minute in the end.
+const DENIED_BASE: Duration = Duration::from_secs(1);
+const DENIED_CAP: Duration = Duration::from_mins(1);
 
 /// What to do now.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,7 +64,8 @@ struct Denial {
     /// The refusal; empty while it is only known that a patch of several was refused.
     message: String,
     until: Instant,
-    backoff: Backoff,
+    /// The next wait.
+    wait: Duration,
 }
 
 impl Denial {
@@ -72,7 +73,7 @@ impl Denial {
         Self {
             message: String::new(),
             until: now,
-            backoff: Backoff::new(DENIED_BASE),
+            wait: DENIED_BASE,
         }
     }
 }
@@ -165,7 +166,7 @@ impl Writes {
             Err(error) => {
                 self.must_read = error.code() != Some(429);
                 self.retry(now, asked_wait(error));
-                if error.code().is_none_or(|code| code >= 500) {
+                if error.leaves_outcome_unknown() {
                     return Some(Verdict::Unanswered);
                 }
             }
@@ -181,32 +182,34 @@ impl Writes {
         answer: &Result<NodeView, ApiError>,
     ) -> Option<Verdict> {
         let node = match answer {
-            Ok(node) => node,
+            Ok(node) => Some(node),
+            // It may not be read: what the watch says must do, and a refusal is taken at its word.
+            Err(error) if is_denial(error) => None,
             Err(error) => {
-                self.retry(
-                    now,
-                    if is_denial(error) {
-                        DENIED_CAP
-                    } else {
-                        asked_wait(error)
-                    },
-                );
+                self.retry(now, asked_wait(error));
                 return None;
             }
         };
         self.must_read = false;
-        let (removal, message) = self.refused.take()?;
-        let again = patch::removal(node, |taint| {
-            let refused = removal
-                .taints
-                .iter()
-                .any(|refused| id(refused) == id(taint));
-            ready
-                .iter()
-                .copied()
-                .find(|matcher| refused && matcher.matches(taint))
+        let Some((removal, message)) = self.refused.take() else {
+            if node.is_none() {
+                self.retry(now, Duration::ZERO);
+            }
+            return None;
+        };
+        let again = node.map(|node| {
+            patch::removal(node, |taint| {
+                let refused = removal
+                    .taints
+                    .iter()
+                    .any(|refused| id(refused) == id(taint));
+                ready
+                    .iter()
+                    .copied()
+                    .find(|matcher| refused && matcher.matches(taint))
+            })
         });
-        if again.as_ref() != Some(&removal) {
+        if again.is_some_and(|again| again.as_ref() != Some(&removal)) {
             // Something else was true when it was refused: try what is right now.
             self.retry(now, Duration::ZERO);
             return None;
@@ -227,7 +230,8 @@ impl Writes {
             .denials
             .entry(id(taint))
             .or_insert_with(|| Denial::new(now));
-        denial.until = now + denial.backoff.next(DENIED_CAP);
+        denial.until = now + jittered(denial.wait);
+        denial.wait = (denial.wait * 2).min(DENIED_CAP);
         let first = denial.message != message;
         denial.message.clone_from(&message);
         Verdict::Denied {

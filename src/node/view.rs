@@ -155,6 +155,13 @@ impl Latest {
         self.afresh = true;
     }
 
+    /// The server has told all there is: if that was nothing, there is no Node.
+    pub fn told_all(&mut self) {
+        if std::mem::take(&mut self.afresh) {
+            self.node = None;
+        }
+    }
+
     /// The Node with this uid is gone. Gives whether it was the one known.
     pub fn gone(&mut self, uid: &str) -> bool {
         self.node

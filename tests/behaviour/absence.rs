@@ -101,6 +101,7 @@ async fn a_taint_that_somebody_else_removes_while_a_gate_is_closed_is_told_once(
         return;
     };
     let agent = scene.agent(&[]);
+    agent.wait_for_message("saw the taint").await.unwrap();
     agent
         .wait_for_log(|line| line["gate"] == "conflist")
         .await

@@ -315,7 +315,7 @@ async fn a_gate_that_closes_while_a_removal_has_no_answer_starts_stable_for_agai
     let agent = scene.agent(&[]);
     scene.wait_for(Verb::Patch, 1).await;
     // Some seconds of the five that the answer is waited for.
-    scene.gates.health.wait_for_requests(70).await.unwrap();
+    scene.gates.health.wait_for_requests(50).await.unwrap();
     scene.gates.health.set(503);
     let is_closed = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "closed";
     agent.wait_for_log(is_closed).await.unwrap();
@@ -347,6 +347,10 @@ async fn at_its_deadline_a_taint_is_reported_and_kept_or_removed_as_the_rule_say
         assert_eq!(
             (&late["level"], &late["action"]),
             (&"WARN".into(), &action.into())
+        );
+        assert!(
+            late["waits_for"].as_str().unwrap().contains("conflist: "),
+            "{late}"
         );
         scene.wait_for_taints(left).await;
     }

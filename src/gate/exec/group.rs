@@ -1,12 +1,12 @@
 //! The end of a process group.
 
-use std::sync::Arc;
-
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::gate::busy::Hold;
 
 /// A child that leads a process group, and whatever it started in it. All are killed when this is dropped.
 ///
@@ -15,16 +15,16 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Debug)]
 pub(super) struct Group {
     number: Option<Pid>,
-    /// Held until the last member is gone.
-    alive: Arc<()>,
+    /// Let go of when the last member is gone.
+    hold: Option<Hold>,
 }
 
 impl Group {
-    pub(super) fn of(leader: &Child, alive: Arc<()>) -> Self {
+    pub(super) fn of(leader: &Child, hold: Hold) -> Self {
         let number = leader.id().and_then(|id| i32::try_from(id).ok());
         Self {
             number: number.and_then(Pid::from_raw),
-            alive,
+            hold: Some(hold),
         }
     }
 }
@@ -38,10 +38,10 @@ impl Drop for Group {
         // Killed is not yet dead: a process that waits for a disk or a file server dies when that answers. Waiting
         // here would stop the whole agent until then.
         if let Ok(runtime) = Handle::try_current() {
-            let alive = Arc::clone(&self.alive);
+            let hold = self.hold.take();
             runtime.spawn(async move {
                 reap(group).await;
-                drop(alive);
+                drop(hold);
             });
         }
     }

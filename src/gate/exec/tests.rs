@@ -201,7 +201,7 @@ async fn as_pid_1_the_agent_also_reaps_the_grandchildren() {
 #[tokio::test]
 async fn while_something_of_the_last_run_is_left_there_is_no_other_run() {
     let gate = ExecGate::new(&exec(&["/bin/true"]));
-    let left = Arc::clone(&gate.alive);
+    let left = gate.busy.hold().await.unwrap();
     let outcome = soon(gate.check()).await;
     assert!(outcome.message().contains("has not ended"), "{outcome:?}");
     drop(left);

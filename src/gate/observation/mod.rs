@@ -72,57 +72,42 @@ impl NodeSight {
     }
 }
 
-/// Looks for ever, and reports changes.
-pub(super) async fn follow(spec: Observation, sight: Sight, reporter: Reporter) {
+/// What an observation of the Node itself amounts to; `None` if it is of other objects. The agent asks before each
+/// decision, so that no decision is made on a Node that the gates have not seen.
+pub(super) fn of_node(spec: &Observation, sight: &NodeSight) -> Option<Outcome> {
+    let judge =
+        |judge: &dyn Fn(&NodeView) -> Outcome| sight.now().map_or_else(|unknown| unknown, judge);
+    match &spec.object {
+        Observed::Allocatable(spec) => Some(judge(&|node| node::allocatable(spec, node))),
+        Observed::NodeCondition(spec) => Some(judge(&|node| node::condition(spec, node))),
+        Observed::CsiDriver(_) | Observed::Pods(_) => None,
+    }
+}
+
+/// Looks at other objects for ever, and reports changes.
+pub(super) async fn follow(spec: Observation, sight: Sight, mut reporter: Reporter) {
+    if sight.api.is_none() {
+        reporter.report(&without_api_server()).await;
+        return;
+    }
     match spec.object {
         Observed::CsiDriver(spec) => {
             let collection = csi_driver::collection(&sight.node_name);
-            follow_objects(sight, collection, reporter, |objects| {
-                csi_driver::judge(&spec, objects)
-            })
-            .await;
+            let judge = |objects: &_| csi_driver::judge(&spec, objects);
+            follow_objects(sight, collection, reporter, judge).await;
         }
         Observed::Pods(spec) => {
             let collection = pods::collection(&spec, &sight.node_name);
-            follow_objects(sight, collection, reporter, |objects| {
-                pods::judge(&spec, objects)
-            })
-            .await;
+            let judge = |objects: &_| pods::judge(&spec, objects);
+            follow_objects(sight, collection, reporter, judge).await;
         }
-        Observed::Allocatable(spec) => {
-            follow_node(sight, reporter, |node| node::allocatable(&spec, node)).await;
-        }
-        Observed::NodeCondition(spec) => {
-            follow_node(sight, reporter, |node| node::condition(&spec, node)).await;
-        }
+        Observed::Allocatable(_) | Observed::NodeCondition(_) => {}
     }
 }
 
 /// What an observation is without an API server.
 pub(super) fn without_api_server() -> Outcome {
     Outcome::Unknown("is known only from the API server, which this command does not ask".into())
-}
-
-async fn follow_node(
-    mut sight: Sight,
-    mut reporter: Reporter,
-    judge: impl Fn(&NodeView) -> Outcome,
-) {
-    if sight.api.is_none() {
-        reporter.report(&without_api_server()).await;
-        return std::future::pending().await;
-    }
-    loop {
-        let outcome = sight
-            .node
-            .borrow_and_update()
-            .now()
-            .map_or_else(|unknown| unknown, &judge);
-        reporter.report(&outcome).await;
-        if sight.node.changed().await.is_err() {
-            return std::future::pending().await;
-        }
-    }
 }
 
 /// Looks only while the Node is known as it is now. Before, its taint may not be there; and when the API server comes
@@ -133,10 +118,7 @@ async fn follow_objects<T: Object>(
     mut reporter: Reporter,
     judge: impl Fn(&HashMap<String, T>) -> Outcome,
 ) {
-    let Some(api) = sight.api else {
-        reporter.report(&without_api_server()).await;
-        return std::future::pending().await;
-    };
+    let Some(api) = sight.api else { return };
     let mut failure = Repetition::default();
     loop {
         let unknown = sight.node.borrow_and_update().now().err();

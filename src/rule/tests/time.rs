@@ -51,9 +51,14 @@ fn a_pause_in_which_nothing_was_evaluated_does_not_count_towards_stable_for() {
         ..rule()
     });
     step(&mut state, now, Some(&tainted()), true);
+    let round = state.round();
     state.paused(now + 30 * SECOND);
     state.step(now + 30 * SECOND, Some(&tainted()));
-    assert_eq!(state.decision().until(), Some(now + 40 * SECOND));
+    assert_eq!(
+        (state.decision(), state.round()),
+        (Decision::Waiting, round + 1),
+        "the gates are asked again"
+    );
 }
 
 #[test]
