@@ -39,7 +39,7 @@ async fn wait_ends_once_every_gate_is_open_and_has_been_for_stable_for() {
     )
     .unwrap();
     agent
-        .wait_for_log(|line| line["gate"] == "conflist")
+        .wait_for_log(|line| line["gate"] == "conflist" && line["state"] != "unknown")
         .await
         .unwrap();
     gates.write_conflist();

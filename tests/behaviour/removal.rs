@@ -15,7 +15,7 @@ async fn a_taint_waits_while_a_gate_is_not_open_and_the_reasons_are_told() {
     };
     let agent = scene.agent(&["--listen", "127.0.0.1:0"]);
     let conflist = agent
-        .wait_for_log(|line| line["gate"] == "conflist")
+        .wait_for_log(|line| line["gate"] == "conflist" && line["state"] != "unknown")
         .await
         .unwrap();
     assert!(
@@ -31,7 +31,7 @@ async fn a_taint_waits_while_a_gate_is_not_open_and_the_reasons_are_told() {
         .await
         .unwrap();
     let health = agent
-        .wait_for_log(|line| line["gate"] == "agent")
+        .wait_for_log(|line| line["gate"] == "agent" && line["state"] != "unknown")
         .await
         .unwrap();
     assert!(
@@ -271,7 +271,7 @@ async fn one_rule_can_be_given_without_a_file() {
     ];
     let mut agent = Agent::start(PROGRAM, &arguments, &[("NODE_NAME", "flags")]).unwrap();
     agent
-        .wait_for_log(|line| line["gate"] == "file-1")
+        .wait_for_log(|line| line["gate"] == "file-1" && line["state"] != "unknown")
         .await
         .unwrap();
     scene.gates.health.set(200);

@@ -56,7 +56,7 @@ async fn sigterm_ends_it_as_pid_1_too() {
     )
     .unwrap();
     unshare
-        .wait_for_log(|line| line["gate"] == "agent")
+        .wait_for_log(|line| line["gate"] == "agent" && line["state"] != "unknown")
         .await
         .unwrap();
     let children = format!("/proc/{0}/task/{0}/children", unshare.id());
@@ -80,7 +80,7 @@ async fn a_wait_that_is_stopped_before_its_gates_are_open_does_not_look_like_suc
     let arguments = ["wait", "--config", config.to_str().unwrap()];
     let mut agent = Agent::start(PROGRAM, &arguments, &[]).unwrap();
     agent
-        .wait_for_log(|line| line["gate"] == "agent")
+        .wait_for_log(|line| line["gate"] == "agent" && line["state"] != "unknown")
         .await
         .unwrap();
     agent.signal("INT").await.unwrap();
