@@ -1,4 +1,4 @@
-//! The real program against an API server: one test for each row of the table "Behaviour" in the design, and more.
+//! The real program against an API server: one test for each situation in `tests/README.md`, and more.
 //!
 //! `cluster` tests run on the real API server with the rights that are shipped; `stand_in` tests show what a real
 //! server cannot be made to show.
