@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
 use http::header::USER_AGENT;
+use http::{HeaderValue, Uri};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -40,9 +40,12 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 2;
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Reads the credentials and builds a client that has no connection yet. On another thread, since what is read may lie on
+/// Reads the credentials and builds a client that has no connection yet, for the server at this URL. On another thread, since what is read may lie on
 /// a file system that hangs; later, kube reads a token file again about once a minute, on the thread of the request.
-pub(super) async fn client(source: &Source, reading: &Arc<Mutex<()>>) -> Result<Client, ApiError> {
+pub(super) async fn client(
+    source: &Source,
+    reading: &Arc<Mutex<()>>,
+) -> Result<(Client, Uri), ApiError> {
     let (source, runtime, reading) = (source.clone(), Handle::current(), Arc::clone(reading));
     let read = async {
         let held = reading.lock_owned().await;
@@ -51,7 +54,9 @@ pub(super) async fn client(source: &Source, reading: &Arc<Mutex<()>>) -> Result<
             // A client starts tasks of its own.
             let _guard = runtime.enter();
             let config = runtime.block_on(read(&source))?;
-            build(config).map_err(|error| first_line(&error))
+            let url = config.cluster_url.clone();
+            let client = build(config).map_err(|error| first_line(&error))?;
+            Ok((client, url))
         });
         read.await.unwrap_or_else(|error| Err(first_line(&error)))
     };

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
@@ -43,6 +43,7 @@ pub enum Source {
 /// The API server as this process sees it. One connection serves all requests where HTTP/2 is spoken.
 pub struct ApiServer {
     source: Source,
+    url: Uri,
     /// `None` after a failure of the connection or the credentials: the next request reads both anew.
     client: Mutex<Option<Client>>,
     /// Whether streaming lists were refused. They are off by default in 1.30, 1.31 and 1.33, and may be off in any.
@@ -55,13 +56,20 @@ impl ApiServer {
     /// Reads the credentials once, so that a bad kubeconfig is found at start. Does not connect.
     pub async fn new(source: Source) -> Result<Self, ApiError> {
         let reading = Arc::default();
-        let client = connect::client(&source, &reading).await?;
+        let (client, url) = connect::client(&source, &reading).await?;
         Ok(Self {
             source,
+            url,
             client: Mutex::new(Some(client)),
             lists: AtomicBool::new(false),
             reading,
         })
+    }
+
+    /// Where the server was to be found at the start.
+    #[must_use]
+    pub fn url(&self) -> &Uri {
+        &self.url
     }
 
     /// Sends `request` and reads its answer as a `T`.
@@ -133,7 +141,7 @@ impl ApiServer {
             }
             self.keep(None);
         }
-        let client = connect::client(&self.source, &self.reading).await?;
+        let (client, _) = connect::client(&self.source, &self.reading).await?;
         self.keep(Some(client.clone()));
         attempt(&client, request).await
     }

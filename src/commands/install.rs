@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use super::Failure;
 use crate::cli::Exit;
@@ -16,6 +16,9 @@ const NAME: &str = "untaint";
 /// Copies the running program, whole or not at all: a hook may start it while a newer version is being installed, and
 /// several containers may install it at a time.
 pub(super) fn install(directory: &Path) -> Result<Exit, Failure> {
+    if !directory.is_dir() {
+        return Err(anyhow!("{} is not a directory", directory.display()).into());
+    }
     let target = directory.join(NAME);
     copy(directory, &target).with_context(|| format!("failed to install {}", target.display()))?;
     Ok(Exit::Done)

@@ -47,7 +47,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let api = ApiServer::new(source)
         .await
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    introduce(&configuration, &node_name);
+    introduce(&configuration, &node_name, &api);
 
     let (status, status_receiver) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
@@ -92,8 +92,8 @@ fn own_node(name: Option<&str>) -> Result<String, Failure> {
         .map_err(|error| Failure::Usage(format!("the name of the own Node {error}: {REMEDY}")))
 }
 
-fn introduce(configuration: &Configuration, node: &str) {
-    info!(version = env!("CARGO_PKG_VERSION"), node, "started");
+fn introduce(configuration: &Configuration, node: &str, api: &ApiServer) {
+    info!(version = env!("CARGO_PKG_VERSION"), node, server = %api.url(), "started");
     for rule in &configuration.rules {
         let gates = rule.gates.len();
         info!(rule = rule.name, taint = %rule.taint, gates, dry_run = rule.dry_run, "follows the rule");
