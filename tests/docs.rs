@@ -223,14 +223,14 @@ fn every_flag_and_every_variable_is_in_the_reference() {
 
 #[test]
 fn every_situation_in_the_table_has_its_test() {
-    let table = read_to_string("tests/README.md").unwrap();
+    let table = fs::read_to_string("tests/README.md").unwrap();
     let names = table
         .lines()
         .filter_map(|line| line.rsplit('`').nth(1)?.split_once("::"));
     let mut count = 0;
     for (module, test) in names {
         count += 1;
-        let source = read_to_string(format!("tests/behaviour/{module}.rs")).unwrap();
+        let source = fs::read_to_string(format!("tests/behaviour/{module}.rs")).unwrap();
         assert!(
             source.contains(&format!("async fn {test}()")),
             "{module}::{test}"
