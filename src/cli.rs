@@ -1,4 +1,4 @@
-//! The command line. Every flag that configures a deployment has an environment variable.
+//! The command line. Every flag has an environment variable.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -121,7 +121,7 @@ pub struct RunArgs {
     )]
     pub config: Option<PathBuf>,
     /// One taint to remove, in place of a configuration file; any value and effect that are not given match.
-    #[arg(long, value_name = "KEY[=VALUE][:EFFECT]", value_parser = config::parse_taint)]
+    #[arg(long, env = "UNTAINT_TAINT", value_name = "KEY[=VALUE][:EFFECT]", value_parser = config::parse_taint)]
     pub taint: Option<TaintMatcher>,
     /// Gates of that taint.
     #[command(flatten)]
@@ -195,13 +195,13 @@ pub struct ConfigOrGates {
 #[derive(Debug, Default, Args)]
 pub struct GateArgs {
     /// The CNI configuration in /etc/cni/net.d must be there and, if given, be of this network.
-    #[arg(long, value_name = "NETWORK", num_args = 0..=1, value_parser = config::parse_network, conflicts_with = "config")]
+    #[arg(long, env = "UNTAINT_CNI", value_name = "NETWORK", num_args = 0..=1, value_parser = config::parse_network, conflicts_with = "config")]
     pub cni: Option<Option<String>>,
-    /// This URL must answer 200-299: http://, https:// (not verified) or unix:SOCKET:PATH. May be repeated.
-    #[arg(long, value_name = "URL", value_parser = config::http_get_from_url, conflicts_with = "config")]
+    /// This URL must answer 200-299: http://, https:// (not verified) or unix:SOCKET[:/PATH]. May be repeated.
+    #[arg(long, env = "UNTAINT_HTTP_GET", value_name = "URL", value_parser = config::http_get_from_url, conflicts_with = "config")]
     pub http_get: Vec<HttpGet>,
     /// This file must exist. May be repeated.
-    #[arg(long, value_name = "PATH", value_parser = config::parse_path, conflicts_with = "config")]
+    #[arg(long, env = "UNTAINT_FILE", value_name = "PATH", value_parser = config::parse_path, conflicts_with = "config")]
     pub file: Vec<PathBuf>,
 }
 
