@@ -166,6 +166,7 @@ fn build(mut config: Config) -> kube::Result<Client> {
         // By default a connection that no request was started on for 90 s is not used again, even with a watch on it;
         // a removal would begin with a handshake. PINGs and keep-alive tell whether it still works.
         .pool_idle_timeout(None)
+        .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)

@@ -222,6 +222,17 @@ mod tests {
             !latest.offer(version("u", "49")),
             "from then on versions count again"
         );
+        latest.told_all();
+        assert!(latest.get().is_some());
+    }
+
+    #[test]
+    fn a_node_that_the_state_asked_for_anew_does_not_have_is_gone() {
+        let mut latest = Latest::default();
+        latest.offer(version("u", "1"));
+        latest.take_whatever_comes();
+        latest.told_all();
+        assert_eq!(latest.get(), None);
     }
 
     #[test]
