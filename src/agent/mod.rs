@@ -150,7 +150,7 @@ impl<'a> Agent<'a> {
             }
             self.publish();
             // While open gates count for something, it must be noticed when this loop does not run.
-            let counts = self.rules.iter().any(RuleAtWork::all_open);
+            let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
             alive_until = counts.then(|| now + PAUSE);
             let wake = self.wake_at(&pending).into_iter().chain(alive_until).min();
             tokio::select! {

@@ -56,6 +56,11 @@ impl RuleAtWork {
         self.gates.all_open()
     }
 
+    /// Whether what open gates have said counts for something.
+    pub(super) fn counts_on_gates(&self) -> bool {
+        self.decision().runs_gates() && !self.rule().gates.is_empty() && self.all_open()
+    }
+
     pub(super) fn wake_at(&self) -> Option<Instant> {
         self.state.wake_at()
     }

@@ -355,3 +355,30 @@ async fn at_its_deadline_a_taint_is_reported_and_kept_or_removed_as_the_rule_say
         scene.wait_for_taints(left).await;
     }
 }
+
+#[tokio::test]
+async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
+    let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
+    scene
+        .gates
+        .configure(&scene.gates.rule("  stableFor: 2s\n"));
+    let agent = scene.agent(&[]);
+    agent
+        .wait_for_log(|line| line["decision"] == "stabilizing")
+        .await
+        .unwrap();
+    agent.signal("STOP").await.unwrap();
+    scene.gates.health.set(503);
+    // Not to wait for something: this is what happens to it, for longer than stableFor.
+    tokio::time::sleep(Duration::from_millis(4500)).await;
+    agent.signal("CONT").await.unwrap();
+    agent
+        .wait_for_message("stood still; evaluating the gates afresh")
+        .await
+        .unwrap();
+    let is_closed = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "closed";
+    agent.wait_for_log(is_closed).await.unwrap();
+    assert_eq!(scene.count(Verb::Patch), 0);
+    scene.gates.health.set(200);
+    scene.wait_for_taints(&[]).await;
+}
