@@ -230,8 +230,7 @@ async fn lists_and_watches(server: &Server) {
     // From now on, and from the current state.
     let node = server.create("watched", &[]).await;
     for from in ["", "resourceVersion=0"] {
-        let events = server.watch("watched", from).await;
-        assert_eq!(events, [json!({"type": "ADDED", "object": node})]);
+        begins_with_what_is_there(&server.watch("watched", from).await, &node);
     }
 }
 
@@ -264,8 +263,13 @@ async fn refuses_streaming_lists(server: &Server) {
     assert_eq!(server.read(&uri).await, (422, refusal));
 
     let node = server.create("listed", &[]).await;
-    let events = server.watch("listed", "resourceVersion=0").await;
-    assert_eq!(events, [json!({"type": "ADDED", "object": node})]);
+    begins_with_what_is_there(&server.watch("listed", "resourceVersion=0").await, &node);
+}
+
+/// A watch from a cache may begin some writes ago, but gets to the Node as it is.
+fn begins_with_what_is_there(events: &[Value], node: &Value) {
+    assert_eq!(events[0]["type"], "ADDED", "{events:?}");
+    assert_eq!(events[events.len() - 1]["object"], *node, "{events:?}");
 }
 
 async fn does_not_watch_from_the_past(server: &Server) {
