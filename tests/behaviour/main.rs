@@ -17,4 +17,5 @@ mod removal;
 mod scene;
 mod server;
 mod stopping;
+mod time;
 mod watching;
