@@ -230,7 +230,12 @@ impl RuleState {
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
         let deadline = self.deadline_at().filter(|_| !self.overdue);
-        self.decision.until().into_iter().chain(deadline).min()
+        // Gates that have opened since the decision.
+        let opened = self
+            .stable_at()
+            .filter(|_| self.decision == Decision::Waiting);
+        let times = [self.decision.until(), deadline, opened];
+        times.into_iter().flatten().min()
     }
 
     /// Whether `node` is another Node than the one before, and remembers it.

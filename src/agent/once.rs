@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::backoff::{Backoff, jittered};
 
 /// Longest wait before another last look after one that failed.
-const RETRY_CAP: Duration = Duration::from_secs(30);
+const RETRY_CAP: Duration = Duration::from_secs(5);
 const RETRY_BASE: Duration = Duration::from_secs(1);
 
 /// Waits until there has been nothing left to do for `settle`.
@@ -26,6 +26,9 @@ impl Once {
 
     /// `done`: there is nothing left to do with the Node as it is known.
     pub(super) fn step(&mut self, now: Instant, done: bool) {
+        if !done {
+            self.backoff.reset();
+        }
         self.due_at = done.then(|| self.due_at.unwrap_or(now + self.settle));
     }
 

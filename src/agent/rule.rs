@@ -28,6 +28,8 @@ pub(super) struct RuleAtWork {
     unanswered: bool,
     /// A taint that flaps must not fill the log.
     allowance: Allowance,
+    /// The same for what it must not use up.
+    rare_allowance: Allowance,
 }
 
 impl RuleAtWork {
@@ -41,6 +43,7 @@ impl RuleAtWork {
             denied: None,
             unanswered: false,
             allowance: Allowance::default(),
+            rare_allowance: Allowance::default(),
         }
     }
 
@@ -58,7 +61,8 @@ impl RuleAtWork {
 
     /// Whether what open gates have said counts for something.
     pub(super) fn counts_on_gates(&self) -> bool {
-        self.decision().runs_gates() && !self.rule().gates.is_empty() && self.all_open()
+        let counts = self.decision().runs_gates() && !self.is_done();
+        counts && !self.rule().gates.is_empty() && self.all_open()
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
@@ -86,6 +90,10 @@ impl RuleAtWork {
     /// Decides anew, and runs the gates or lets them rest by what comes out.
     pub(super) fn step(&mut self, now: Instant, sight: &NodeSight) {
         let before = self.decision();
+        if before.runs_gates() {
+            // A pause begins a new round, and what was said in the one before does not count.
+            self.gates.run(now, self.state.round());
+        }
         self.see(now, sight);
         let occurrence = self.state.step(now, sight.node.as_ref());
         let decision = self.decision();
@@ -216,8 +224,11 @@ impl RuleAtWork {
             }
             Occurrence::Deadline(_) | Occurrence::Fight => false,
         };
-        let happens_rarely = matches!(occurrence, Occurrence::Deadline(_) | Occurrence::Fight);
-        if !happens_rarely && !self.allowance.take(now) {
+        let allowance = match occurrence {
+            Occurrence::Tainted | Occurrence::RemovedByOther { .. } => &mut self.allowance,
+            Occurrence::Deadline(_) | Occurrence::Fight => &mut self.rare_allowance,
+        };
+        if !allowance.take(now) {
             debug!(
                 rule = self.rule().name,
                 ?occurrence,

@@ -93,6 +93,7 @@ pub async fn run<T: Object>(
     let mut hurried = false;
     loop {
         let started = Instant::now();
+        let listed = api.lists();
         let time = jittered(WATCH_TIME);
         let error = match timeout(time + WATCH_GRACE, watch.session(time)).await {
             Ok(Ok(())) => None,
@@ -103,7 +104,7 @@ pub async fn run<T: Object>(
             backoff.reset();
             hurried = false;
         }
-        if error.as_ref().is_some_and(refuses_streaming) && !api.lists() {
+        if error.as_ref().is_some_and(refuses_streaming) && !listed {
             api.list_from_now_on();
             continue;
         }

@@ -62,7 +62,7 @@ async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
     let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
     scene
         .gates
-        .configure(&scene.gates.rule("  stableFor: 2s\n"));
+        .configure(&scene.gates.rule("  stableFor: 3s\n"));
     let agent = scene.agent(&[]);
     agent
         .wait_for_log(|line| line["decision"] == "stabilizing")
@@ -71,7 +71,7 @@ async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
     agent.signal("STOP").await.unwrap();
     scene.gates.health.set(503);
     // Not to wait for something: this is what happens to it, for longer than stableFor.
-    tokio::time::sleep(Duration::from_millis(4500)).await;
+    tokio::time::sleep(Duration::from_millis(5500)).await;
     agent.signal("CONT").await.unwrap();
     agent
         .wait_for_message("stood still; evaluating the gates afresh")

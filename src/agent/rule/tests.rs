@@ -2,8 +2,12 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::config::{Condition, Gate, NodeCondition, Observation, Observed};
+use crate::config::{
+    Check, Condition, FileCheck, Gate, NodeCondition, Observation, Observed, Probe, Schedule,
+};
+use crate::gate::Outcome;
 use crate::gate::observation::Sight;
+use crate::gate::report::Place;
 use crate::taint::TaintMatcher;
 
 fn node(version: &str, ready: &str) -> NodeSight {
@@ -18,33 +22,89 @@ fn node(version: &str, ready: &str) -> NodeSight {
     }
 }
 
-#[tokio::test]
-async fn a_decision_goes_by_what_the_gates_say_of_the_very_node_it_is_about() {
-    let condition = NodeCondition {
-        kind: "Ready".into(),
-        status: "True".into(),
-    };
-    let observation = Observation {
-        name: "ready".into(),
-        object: Observed::NodeCondition(condition),
-    };
-    let gate = Gate::Single(Condition::Observation(observation));
+fn with_gate(gate: Gate) -> RuleAtWork {
     let taint = TaintMatcher {
         key: "t".into(),
         value: None,
         effect: None,
     };
-    let (updates, _reported) = mpsc::channel(1);
+    let (updates, _) = mpsc::channel(1);
     let surroundings = Surroundings {
         updates,
         sight: Sight::none(),
     };
-    let mut rule = RuleAtWork::new(0, Rule::new("rule", taint, vec![gate]), surroundings);
+    RuleAtWork::new(0, Rule::new("rule", taint, vec![gate]), surroundings)
+}
+
+fn on_ready() -> RuleAtWork {
+    let condition = NodeCondition {
+        kind: "Ready".into(),
+        status: "True".into(),
+    };
+    let object = Observed::NodeCondition(condition);
+    let observation = Observation {
+        name: "ready".into(),
+        object,
+    };
+    with_gate(Gate::Single(Condition::Observation(observation)))
+}
+
+#[tokio::test]
+async fn a_decision_goes_by_what_the_gates_say_of_the_very_node_it_is_about() {
+    let mut rule = on_ready();
     let now = Instant::now();
-    for _ in 0..2 {
-        rule.step(now, &node("1", "True"));
-    }
+    rule.step(now, &node("1", "True"));
     assert_eq!(rule.decision(), Decision::Ready);
     rule.step(now, &node("2", "False"));
+    assert_eq!(rule.decision(), Decision::Waiting);
+}
+
+#[tokio::test]
+async fn gates_that_open_as_a_taint_comes_back_are_not_left_for_later() {
+    let mut rule = on_ready();
+    let now = Instant::now();
+    let mut clean = node("1", "True");
+    clean.node.iter_mut().for_each(|node| node.taints.clear());
+    rule.step(now, &clean);
+    assert_eq!((rule.decision(), rule.wake_at()), (Decision::Absent, None));
+    rule.step(now, &node("2", "True"));
+    assert_eq!(
+        (rule.decision(), rule.wake_at()),
+        (Decision::Waiting, Some(now))
+    );
+    rule.step(now, &node("2", "True"));
+    assert_eq!(rule.decision(), Decision::Ready);
+}
+
+#[tokio::test]
+async fn after_a_pause_what_a_probe_said_before_does_not_count() {
+    let check = Check::File(FileCheck {
+        path: "/does/not/exist".into(),
+        newer_than_boot: false,
+    });
+    let probe = Probe {
+        name: "file".into(),
+        check,
+        schedule: Schedule::default(),
+    };
+    let mut rule = with_gate(probe.into());
+    let (now, node) = (Instant::now(), node("1", "True"));
+    rule.step(now, &node);
+    let place = Place {
+        rule: 0,
+        round: 0,
+        gate: 0,
+        condition: 0,
+    };
+    let open = || Update {
+        place,
+        outcome: Outcome::Open("seen".into()),
+    };
+    rule.take(now, open());
+    rule.step(now, &node);
+    assert_eq!(rule.decision(), Decision::Ready);
+    rule.paused(now);
+    rule.take(now, open());
+    rule.step(now, &node);
     assert_eq!(rule.decision(), Decision::Waiting);
 }
