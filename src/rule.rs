@@ -1,14 +1,12 @@
 //! The decision: a rule, the Node and the gates, at some time, give what is to be done. Pure.
 
-use std::time::{Duration, Instant};
+mod tokens;
+
+use std::time::Instant;
 
 use crate::config::{DeadlineAction, Rule};
 use crate::node::view::NodeView;
-
-/// Removals of one taint at once before somebody who puts it back is no longer followed at full speed.
-const BURST: u32 = 5;
-/// Then one removal in this time.
-const REFILL: Duration = Duration::from_secs(10);
+use tokens::Tokens;
 
 /// Where a rule stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -283,25 +281,6 @@ impl RuleState {
         self.overdue = false;
         self.observe(now, false);
         self.tokens.take(now);
-    }
-}
-
-/// [`BURST`] removals at once, then one in [`REFILL`].
-#[derive(Debug, Default)]
-struct Tokens {
-    /// When the bucket will be full again; each token taken moves this by [`REFILL`].
-    full_at: Option<Instant>,
-}
-
-impl Tokens {
-    /// When there will be a token, unless there is one now.
-    fn next_at(&self, now: Instant) -> Option<Instant> {
-        let next = self.full_at?.checked_sub(REFILL * (BURST - 1))?;
-        (next > now).then_some(next)
-    }
-
-    fn take(&mut self, now: Instant) {
-        self.full_at = Some(self.full_at.map_or(now, |full_at| full_at.max(now)) + REFILL);
     }
 }
 

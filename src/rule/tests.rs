@@ -1,6 +1,7 @@
 mod time;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
