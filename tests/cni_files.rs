@@ -6,17 +6,20 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::time::{sleep, timeout};
 use untaint::config::CniConfig;
-use untaint::gate::cni_config::CniConfigGate;
+use untaint::gate::busy::Busy;
+use untaint::gate::cni_config;
 use untaint::gate::fs_watch::FsWatch;
 
 /// k0s#8113 (A22). A process without file descriptors and a user without inotify instances get the same EMFILE.
 #[tokio::test]
 async fn without_inotify_the_poll_still_notices_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    let gate = CniConfigGate::new(CniConfig {
+    let spec = CniConfig {
         dir: dir.path().to_owned(),
         ..CniConfig::default()
-    });
+    };
+    let busy = Busy::default();
+    let check = || cni_config::check(&spec, &busy);
 
     let limit = getrlimit(Resource::Nofile);
     let none = Rlimit {
@@ -29,11 +32,11 @@ async fn without_inotify_the_poll_still_notices_the_file() {
     watch.changed().await;
     setrlimit(Resource::Nofile, limit).unwrap();
 
-    assert_eq!(gate.check().await.state(), "closed");
+    assert_eq!(check().await.state(), "closed");
     let contents = r#"{"name": "cilium", "plugins": [{"type": "cilium-cni"}]}"#;
     fs::write(dir.path().join("05-cilium.conflist"), contents).unwrap();
     let opened = async {
-        while !gate.check().await.is_open() {
+        while !check().await.is_open() {
             tokio::select! {
                 () = watch.changed() => panic!("a watch without inotify"),
                 () = sleep(Duration::from_millis(10)) => {}

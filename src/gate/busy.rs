@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Shared by the evaluations of one condition, from round to round, so that what hangs holds one thread or process and
 /// not one an evaluation.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Busy(Arc<Mutex<()>>);
+pub struct Busy(Arc<Mutex<()>>);
 
 /// Held until the last of an evaluation is gone.
 pub(super) type Hold = OwnedMutexGuard<()>;

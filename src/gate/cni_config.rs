@@ -5,50 +5,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 
 use super::busy::Busy;
-use super::disk::{Disk, deleted, fault};
+use super::disk::{self, deleted, fault};
 use super::{Outcome, boot};
 use crate::config::CniConfig;
 use crate::conflist::{
     Candidate, Found, MAX_FILE_BYTES, Network, candidates, decide, has_extension, plugin_type,
 };
 
-/// Looks into one CNI configuration directory.
-#[derive(Debug)]
-pub struct CniConfigGate {
-    expected: Arc<CniConfig>,
-    disk: Disk,
-}
-
-impl CniConfigGate {
-    /// Nothing is looked at yet.
-    #[must_use]
-    pub fn new(expected: CniConfig) -> Self {
-        Self {
-            expected: Arc::new(expected),
-            disk: Disk::default(),
-        }
-    }
-
-    /// The same, where an earlier look may not have come back.
-    #[must_use]
-    pub(super) fn with_busy(self, busy: Busy) -> Self {
-        Self {
-            disk: Disk { busy },
-            ..self
-        }
-    }
-
-    /// Looks once, off the runtime's thread. Safe to cancel: the look goes on alone, and the next one waits for it.
-    pub async fn check(&self) -> Outcome {
-        let expected = Arc::clone(&self.expected);
-        self.disk.ask(move || look(&expected)).await
-    }
+/// Looks once into the CNI configuration directory, off the runtime's thread.
+pub async fn check(spec: &CniConfig, busy: &Busy) -> Outcome {
+    let spec = spec.clone();
+    disk::ask(busy, move || look(&spec)).await
 }
 
 fn look(expected: &CniConfig) -> Result<String, String> {

@@ -11,38 +11,29 @@ use super::Outcome;
 use super::busy::Busy;
 use crate::conflist::one_line;
 
-/// Asks one question at a time on a blocking thread: a file system that hangs holds one thread, not the agent.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Disk {
-    /// Held while a question is unanswered.
-    pub(super) busy: Busy,
-}
-
-impl Disk {
-    /// Runs `question`, unless the last one is still unanswered, perhaps because its caller stopped waiting.
-    pub(super) async fn ask<F>(&self, question: F) -> Outcome
-    where
-        F: FnOnce() -> Result<String, String> + Send + 'static,
-    {
-        let Some(hold) = self.busy.hold().await else {
-            let reason =
-                "the last look has not come back: the file system is slow, or does not answer";
-            return Outcome::Closed(reason.into());
-        };
-        let answer = spawn_blocking(move || {
-            let _hold = hold;
-            question()
-        });
-        match answer.await {
-            Ok(answer) => answer
-                .map(|seen| one_line(&seen))
-                .map_err(|reason| one_line(&reason))
-                .into(),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Outcome::Unknown("the agent is stopping".into()),
-            },
-        }
+/// Runs `question` on a blocking thread, so that a file system that hangs holds one thread, not the agent. Not while the
+/// last one is still unanswered, perhaps because its caller stopped waiting. Safe to cancel: the question goes on alone.
+pub(super) async fn ask<F>(busy: &Busy, question: F) -> Outcome
+where
+    F: FnOnce() -> Result<String, String> + Send + 'static,
+{
+    let Some(hold) = busy.hold().await else {
+        let reason = "the last look has not come back: the file system is slow, or does not answer";
+        return Outcome::Closed(reason.into());
+    };
+    let answer = spawn_blocking(move || {
+        let _hold = hold;
+        question()
+    });
+    match answer.await {
+        Ok(answer) => answer
+            .map(|seen| one_line(&seen))
+            .map_err(|reason| one_line(&reason))
+            .into(),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Outcome::Unknown("the agent is stopping".into()),
+        },
     }
 }
 
@@ -97,11 +88,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_that_hangs_holds_one_thread_and_closes_the_gate() {
-        let disk = Disk::default();
+        let busy = Busy::default();
         let (release, hang) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
         {
-            let abandoned = pin!(disk.ask(move || {
+            let abandoned = pin!(ask(&busy, move || {
                 started.send(()).unwrap();
                 _ = hang.recv();
                 Ok(String::new())
@@ -110,13 +101,13 @@ mod tests {
             assert!(first.is_pending());
             start.recv().unwrap();
         }
-        let second = disk.ask(|| panic!("asked while another hangs")).await;
+        let second = ask(&busy, || panic!("asked while another hangs")).await;
         assert_eq!(second.state(), "closed");
         assert!(second.message().contains("does not answer"));
 
         drop(release);
-        while disk.busy.hold().await.is_none() {}
-        let third = disk.ask(|| Ok("a\nb".into())).await;
+        while busy.hold().await.is_none() {}
+        let third = ask(&busy, || Ok("a\nb".into())).await;
         assert_eq!(third, Outcome::Open("a\\nb".into()));
     }
 }

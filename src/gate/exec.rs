@@ -27,39 +27,15 @@ use crate::text::{excerpt, plain};
 /// Where a script finds its commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs one program, one at a time.
-#[derive(Debug)]
-pub struct ExecGate {
-    command: Vec<String>,
-    /// Held by whatever of a run is left: a process that waits for a disk or a file server outlives its kill.
-    busy: Busy,
-}
-
-impl ExecGate {
-    /// Nothing runs yet.
-    #[must_use]
-    pub fn new(spec: &Exec) -> Self {
-        Self {
-            command: spec.command.clone(),
-            busy: Busy::default(),
-        }
-    }
-
-    /// The same, where something of earlier runs may be left.
-    #[must_use]
-    pub(super) fn with_busy(self, busy: Busy) -> Self {
-        Self { busy, ..self }
-    }
-
-    /// Runs the program to its end.
-    pub async fn check(&self) -> Outcome {
-        let Some(hold) = self.busy.hold().await else {
-            let reason = "a process of the last run has not ended, although it was killed";
-            return Outcome::Closed(reason.into());
-        };
-        // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-        Box::pin(run(self.command.clone(), hold)).await.into()
-    }
+/// Runs the program to its end. Not while something of the last run is left: a process that waits for a disk or a file
+/// server outlives its kill.
+pub async fn check(spec: &Exec, busy: &Busy) -> Outcome {
+    let Some(hold) = busy.hold().await else {
+        let reason = "a process of the last run has not ended, although it was killed";
+        return Outcome::Closed(reason.into());
+    };
+    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
+    Box::pin(run(spec.command.clone(), hold)).await.into()
 }
 
 async fn run(command: Vec<String>, hold: Hold) -> Result<String, String> {

@@ -3,41 +3,14 @@
 use std::fs;
 
 use super::busy::Busy;
-use super::disk::{Disk, fault};
+use super::disk::{self, fault};
 use super::{Outcome, boot};
 use crate::config::FileCheck;
 
-/// Looks for one file.
-#[derive(Debug)]
-pub struct FileGate {
-    expected: FileCheck,
-    disk: Disk,
-}
-
-impl FileGate {
-    /// Nothing is looked at yet.
-    #[must_use]
-    pub fn new(expected: FileCheck) -> Self {
-        Self {
-            expected,
-            disk: Disk::default(),
-        }
-    }
-
-    /// The same, where an earlier look may not have come back.
-    #[must_use]
-    pub(super) fn with_busy(self, busy: Busy) -> Self {
-        Self {
-            disk: Disk { busy },
-            ..self
-        }
-    }
-
-    /// Looks once, off the runtime's thread. Safe to cancel: the look goes on alone, and the next one waits for it.
-    pub async fn check(&self) -> Outcome {
-        let expected = self.expected.clone();
-        self.disk.ask(move || look(&expected)).await
-    }
+/// Looks once for the file, off the runtime's thread.
+pub async fn check(spec: &FileCheck, busy: &Busy) -> Outcome {
+    let spec = spec.clone();
+    disk::ask(busy, move || look(&spec)).await
 }
 
 fn look(expected: &FileCheck) -> Result<String, String> {
@@ -65,11 +38,11 @@ mod tests {
     use super::*;
 
     async fn check(path: PathBuf, newer_than_boot: bool) -> Outcome {
-        let gate = FileGate::new(FileCheck {
+        let spec = FileCheck {
             path,
             newer_than_boot,
-        });
-        gate.check().await
+        };
+        super::check(&spec, &Busy::default()).await
     }
 
     #[tokio::test]
@@ -93,14 +66,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_look_that_hangs_does_not_pile_up_others() {
-        let gate = FileGate::new(FileCheck {
+        let spec = FileCheck {
             path: "/".into(),
             newer_than_boot: false,
-        });
-        let hung = gate.disk.busy.hold().await.unwrap();
-        assert!(gate.check().await.message().contains("does not answer"));
+        };
+        let busy = Busy::default();
+        let check = || super::check(&spec, &busy);
+        let hung = busy.hold().await.unwrap();
+        assert!(check().await.message().contains("does not answer"));
         drop(hung);
-        assert!(gate.check().await.is_open());
+        assert!(check().await.is_open());
     }
 
     #[tokio::test]

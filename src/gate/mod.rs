@@ -1,7 +1,7 @@
 //! Gates: one file a kind. Each has one `check`, which says what it found.
 
 mod boot;
-mod busy;
+pub mod busy;
 pub mod cni_config;
 mod connect;
 mod disk;

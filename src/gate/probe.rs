@@ -5,14 +5,11 @@ use std::path::Path;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::busy::Busy;
-use super::cni_config::CniConfigGate;
-use super::exec::ExecGate;
-use super::file::FileGate;
 use super::fs_watch::FsWatch;
 use super::report::Reporter;
 use super::threshold::Threshold;
-use super::{Outcome, grpc, http_get, tcp_socket};
-use crate::config::{Check, Grpc, HttpGet, Probe, TcpSocket};
+use super::{Outcome, cni_config, exec, file, grpc, http_get, tcp_socket};
+use crate::config::{Check, Probe};
 
 /// File events that are followed between two periods. Whoever writes without end is looked at once a period.
 const GLANCES: u32 = 50;
@@ -21,7 +18,6 @@ const GLANCES: u32 = 50;
 /// the period is the fallback where file events do not arrive.
 pub(super) async fn evaluate(spec: Probe, busy: Busy, mut reporter: Reporter) {
     let schedule = spec.schedule;
-    let checker = Checker::new(&spec.check, busy);
     sleep(schedule.initial_delay).await;
     let mut threshold = Threshold::new(schedule.success_threshold, schedule.failure_threshold);
     let mut events = watched(&spec.check).map(FsWatch::new);
@@ -32,11 +28,11 @@ pub(super) async fn evaluate(spec: Probe, busy: Busy, mut reporter: Reporter) {
         tokio::select! {
             _ = period.tick() => {
                 glances = GLANCES;
-                threshold.record(bounded(&checker, &spec).await);
+                threshold.record(bounded(&spec, &busy).await);
             }
             () = changed(&mut events), if glances > 0 => {
                 glances -= 1;
-                if threshold.glance(bounded(&checker, &spec).await) {
+                if threshold.glance(bounded(&spec, &busy).await) {
                     // What counts is a period away from what counts next.
                     period.reset();
                 }
@@ -48,57 +44,29 @@ pub(super) async fn evaluate(spec: Probe, busy: Busy, mut reporter: Reporter) {
 
 /// Evaluates `spec` once, delay and thresholds aside.
 pub(super) async fn once(spec: &Probe) -> Outcome {
-    bounded(&Checker::new(&spec.check, Busy::default()), spec).await
+    bounded(spec, &Busy::default()).await
 }
 
-async fn bounded(checker: &Checker<'_>, spec: &Probe) -> Outcome {
+async fn bounded(spec: &Probe, busy: &Busy) -> Outcome {
     let limit = spec.schedule.timeout;
     let no_answer = |_| Outcome::Closed(format!("no answer within {} s", limit.as_secs_f64()));
-    timeout(limit, checker.check())
-        .await
-        .unwrap_or_else(no_answer)
+    let answer = async {
+        match &spec.check {
+            Check::CniConfig(spec) => cni_config::check(spec, busy).await,
+            Check::File(spec) => file::check(spec, busy).await,
+            Check::HttpGet(spec) => http_get::check(spec).await,
+            Check::TcpSocket(spec) => tcp_socket::check(spec).await,
+            Check::Grpc(spec) => grpc::check(spec).await,
+            Check::Exec(spec) => exec::check(spec, busy).await,
+        }
+    };
+    timeout(limit, answer).await.unwrap_or_else(no_answer)
 }
 
 async fn changed(events: &mut Option<FsWatch>) {
     match events {
         Some(events) => events.changed().await,
         None => std::future::pending().await,
-    }
-}
-
-/// A check, with what it keeps from one evaluation to the next.
-enum Checker<'a> {
-    CniConfig(CniConfigGate),
-    File(FileGate),
-    HttpGet(&'a HttpGet),
-    TcpSocket(&'a TcpSocket),
-    Grpc(&'a Grpc),
-    Exec(ExecGate),
-}
-
-impl<'a> Checker<'a> {
-    fn new(check: &'a Check, busy: Busy) -> Self {
-        match check {
-            Check::CniConfig(spec) => {
-                Self::CniConfig(CniConfigGate::new(spec.clone()).with_busy(busy))
-            }
-            Check::File(spec) => Self::File(FileGate::new(spec.clone()).with_busy(busy)),
-            Check::HttpGet(spec) => Self::HttpGet(spec),
-            Check::TcpSocket(spec) => Self::TcpSocket(spec),
-            Check::Grpc(spec) => Self::Grpc(spec),
-            Check::Exec(spec) => Self::Exec(ExecGate::new(spec).with_busy(busy)),
-        }
-    }
-
-    async fn check(&self) -> Outcome {
-        match self {
-            Self::CniConfig(gate) => gate.check().await,
-            Self::File(gate) => gate.check().await,
-            Self::HttpGet(spec) => http_get::check(spec).await,
-            Self::TcpSocket(spec) => tcp_socket::check(spec).await,
-            Self::Grpc(spec) => grpc::check(spec).await,
-            Self::Exec(gate) => gate.check().await,
-        }
     }
 }
 

@@ -15,7 +15,7 @@ fn exec(command: &[&str]) -> Exec {
 }
 
 async fn outcome(command: &[&str]) -> Outcome {
-    soon(ExecGate::new(&exec(command)).check()).await
+    soon(check(&exec(command), &Busy::default())).await
 }
 
 async fn shell(script: &str) -> Outcome {
@@ -36,6 +36,7 @@ fn printed_pid(outcome: &Outcome) -> i32 {
 async fn gone(pid: i32) {
     soon(async {
         while Path::new(&format!("/proc/{pid}")).exists() {
+            // Nothing tells of it; `soon` is the deadline.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
@@ -47,22 +48,24 @@ async fn gone(pid: i32) {
 async fn dropped_after(script: &str) -> Vec<i32> {
     let dir = TempDir::new().unwrap();
     let [writing, written] = ["writing", "written"].map(|name| dir.path().join(name));
-    let gate = ExecGate::new(&exec(&[
+    let spec = exec(&[
         "/bin/sh",
         "-c",
         script,
         "sh",
         writing.to_str().unwrap(),
         written.to_str().unwrap(),
-    ]));
+    ]);
+    let busy = Busy::default();
     let appeared = async {
         while !written.exists() {
+            // Nothing tells of it; `soon` is the deadline.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
     soon(async {
         tokio::select! {
-            outcome = gate.check() => panic!("did not wait: {outcome:?}"),
+            outcome = check(&spec, &busy) => panic!("did not wait: {outcome:?}"),
             () = appeared => {}
         }
     })
@@ -200,10 +203,10 @@ async fn as_pid_1_the_agent_also_reaps_the_grandchildren() {
 
 #[tokio::test]
 async fn while_something_of_the_last_run_is_left_there_is_no_other_run() {
-    let gate = ExecGate::new(&exec(&["/bin/true"]));
-    let left = gate.busy.hold().await.unwrap();
-    let outcome = soon(gate.check()).await;
+    let (spec, busy) = (exec(&["/bin/true"]), Busy::default());
+    let left = busy.hold().await.unwrap();
+    let outcome = soon(check(&spec, &busy)).await;
     assert!(outcome.message().contains("has not ended"), "{outcome:?}");
     drop(left);
-    assert!(soon(gate.check()).await.is_open());
+    assert!(soon(check(&spec, &busy)).await.is_open());
 }
