@@ -14,6 +14,8 @@ pub struct Notice {
     pub rule: String,
     /// `KEY[=VALUE][:EFFECT]`, as the rule has it.
     pub taint: String,
+    /// The `metadata.uid` of the Node it is about.
+    pub node_uid: Option<String>,
     /// What happened.
     pub what: What,
 }
@@ -36,6 +38,11 @@ pub enum What {
     Restored(Taint),
     /// The taint is gone after a removal whose answer was lost: most likely it was removed here.
     RemovedUnanswered,
+    /// The taint waits for long already.
+    LongWait {
+        /// What it waits for.
+        waits_for: String,
+    },
     /// Somebody else removed the taint.
     RemovedByOther {
         /// Whether every gate was open by then: if not, it was removed too early.
@@ -56,7 +63,7 @@ pub enum What {
         after: Duration,
         /// What follows.
         action: DeadlineAction,
-        /// The gates that are not open, with their reasons.
+        /// What it waits for.
         waits_for: String,
     },
 }
@@ -64,7 +71,9 @@ pub enum What {
 impl Notice {
     /// Writes it to the log.
     pub fn log(&self) {
-        let Self { rule, taint, what } = self;
+        let Self {
+            rule, taint, what, ..
+        } = self;
         match what {
             What::Tainted => info!(rule, taint, "saw the taint"),
             What::Removed { taint, .. } => {
@@ -83,6 +92,9 @@ impl Notice {
                     rule,
                     taint, "found the taint gone after a removal without an answer"
                 );
+            }
+            What::LongWait { waits_for } => {
+                info!(rule, taint, waits_for, "the taint is still there");
             }
             What::RemovedByOther { ready: true } => {
                 info!(rule, taint, "found the taint gone already");

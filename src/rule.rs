@@ -1,99 +1,18 @@
 //! The decision: a rule, the Node and the gates, at some time, give what is to be done. Pure.
 
-mod tokens;
+mod decision;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::config::{DeadlineAction, Rule};
 use crate::node::view::NodeView;
-use tokens::Tokens;
+use crate::tokens::Tokens;
+pub use decision::{Decision, Occurrence};
 
-/// Where a rule stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// The Node has not been seen (the API is away, or there is no such Node): gates run meanwhile.
-    NoNode,
-    /// `nodeSelector` does not select the Node: nothing to do.
-    NotSelected,
-    /// The Node does not have the taint: nothing to do, and gates rest.
-    Absent,
-    /// Some gate is not open.
-    Waiting,
-    /// Every gate is open, since less than `stableFor`.
-    Stabilizing {
-        /// When it has been open for long enough.
-        until: Instant,
-    },
-    /// Ready, but Karpenter would put the taint back until it has registered the Node.
-    Held,
-    /// Ready, but the taint has come back so often that somebody else wants it there.
-    Limited {
-        /// When the next removal is due.
-        until: Instant,
-    },
-    /// Remove the taint now.
-    Ready,
-}
-
-impl Decision {
-    /// Whether the rule's gates are to be evaluated.
-    #[must_use]
-    pub fn runs_gates(self) -> bool {
-        !matches!(self, Self::NotSelected | Self::Absent)
-    }
-
-    /// Whether the Node has the taint, as far as is known.
-    #[must_use]
-    pub fn is_tainted(self) -> bool {
-        !matches!(self, Self::NoNode | Self::NotSelected | Self::Absent)
-    }
-
-    /// Whether every gate is open, for long enough.
-    #[must_use]
-    pub fn is_ready(self) -> bool {
-        matches!(self, Self::Held | Self::Limited { .. } | Self::Ready)
-    }
-
-    /// When the decision changes by time alone.
-    #[must_use]
-    pub fn until(self) -> Option<Instant> {
-        match self {
-            Self::Stabilizing { until } | Self::Limited { until } => Some(until),
-            _ => None,
-        }
-    }
-
-    /// One word for logs, status and metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoNode => "no-node",
-            Self::NotSelected => "not-selected",
-            Self::Absent => "absent",
-            Self::Waiting => "waiting",
-            Self::Stabilizing { .. } => "stabilizing",
-            Self::Held => "held",
-            Self::Limited { .. } => "limited",
-            Self::Ready => "ready",
-        }
-    }
-}
-
-/// What happened to a rule, for people to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occurrence {
-    /// The taint was seen.
-    Tainted,
-    /// It is gone, and nobody here removed it.
-    RemovedByOther {
-        /// Whether every gate was open by then: if not, it was removed too early.
-        ready: bool,
-    },
-    /// It comes back as often as it is removed.
-    Fight,
-    /// It has been there for the whole of `deadline.after`.
-    Deadline(DeadlineAction),
-}
+/// Removals of one taint before somebody who puts it back is no longer followed at full speed.
+const REMOVALS: Tokens = Tokens::new(5, Duration::from_secs(10));
+/// A wait of this long is told of, or of a tenth of the deadline if that is less.
+const LONG_WAIT: Duration = Duration::from_mins(1);
 
 /// One rule over time.
 #[derive(Debug)]
@@ -107,6 +26,8 @@ pub struct RuleState {
     open_since: Option<Instant>,
     /// When the taint was first seen, since it was last absent.
     seen_since: Option<Instant>,
+    /// The `seen_since` of the last wait that was told of.
+    told_wait: Option<Instant>,
     /// Whether the deadline has been told of since then.
     overdue: bool,
     tokens: Tokens,
@@ -116,7 +37,6 @@ impl RuleState {
     /// Nothing is known yet.
     #[must_use]
     pub fn new(rule: Rule) -> Self {
-        let tokens = Tokens::default();
         Self {
             rule,
             decision: Decision::NoNode,
@@ -124,8 +44,9 @@ impl RuleState {
             round: 0,
             open_since: None,
             seen_since: None,
+            told_wait: None,
             overdue: false,
-            tokens,
+            tokens: REMOVALS,
         }
     }
 
@@ -139,6 +60,12 @@ impl RuleState {
     #[must_use]
     pub fn decision(&self) -> Decision {
         self.decision
+    }
+
+    /// The Node that the decision is about; `None` before the first.
+    #[must_use]
+    pub fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
     }
 
     /// Grows whenever the gates must start afresh. What they said in an earlier round is no evidence.
@@ -175,7 +102,7 @@ impl RuleState {
     pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);
         if recreated {
-            self.tokens = Tokens::default();
+            self.tokens = REMOVALS;
         }
         let before = if recreated {
             Decision::NoNode
@@ -205,6 +132,10 @@ impl RuleState {
             _ if self.overdue && !was_overdue => {
                 Some(Occurrence::Deadline(self.rule.deadline.action))
             }
+            _ if self.long_wait_at().is_some_and(|at| at <= now) => {
+                self.told_wait = self.seen_since;
+                Some(Occurrence::LongWait)
+            }
             (Decision::Limited { .. }, Decision::Limited { .. }) => None,
             (_, Decision::Limited { .. }) => Some(Occurrence::Fight),
             (before, after) if !before.is_tainted() && after.is_tainted() => {
@@ -224,6 +155,14 @@ impl RuleState {
             .map(|since| since + self.rule.deadline.after)
     }
 
+    /// When there will be a long wait to tell of.
+    fn long_wait_at(&self) -> Option<Instant> {
+        let waits = matches!(self.decision, Decision::Waiting | Decision::Held) && !self.overdue;
+        let since = self.seen_since.filter(|_| waits);
+        let untold = since.filter(|_| self.told_wait != self.seen_since)?;
+        Some(untold + LONG_WAIT.min(self.rule.deadline.after / 10))
+    }
+
     /// Whether the taint has been there for too long.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
@@ -238,7 +177,7 @@ impl RuleState {
         let opened = self
             .stable_at()
             .filter(|_| self.decision == Decision::Waiting);
-        let times = [self.decision.until(), deadline, opened];
+        let times = [self.decision.until(), self.long_wait_at(), deadline, opened];
         times.into_iter().flatten().min()
     }
 

@@ -40,6 +40,17 @@ pub(crate) fn printable(text: &str, max: usize) -> String {
     line
 }
 
+/// The same with a limit in bytes.
+pub(crate) fn printable_bytes(text: &str, max: usize) -> String {
+    let mut line = printable(text, max);
+    if line.len() > max {
+        let room = max.saturating_sub('…'.len_utf8());
+        line.truncate(line.floor_char_boundary(room));
+        line.push('…');
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +70,17 @@ mod tests {
         );
         assert_eq!(excerpt(&"x".repeat(1000)).chars().count(), EXCERPT + 1);
         assert_eq!(excerpt(&"x".repeat(EXCERPT)), "x".repeat(EXCERPT));
+    }
+
+    #[test]
+    fn a_limit_in_bytes_cuts_between_characters() {
+        assert_eq!(printable_bytes("12345", 5), "12345");
+        assert_eq!(printable_bytes("123456", 5), "12…");
+        assert_eq!(printable_bytes("ööö", 6), "ööö");
+        assert_eq!(printable_bytes("ööööö", 8), "öö…");
+        for text in ["\n".repeat(2000), "😀".repeat(2000)] {
+            let line = printable_bytes(&text, 1024);
+            assert!((1020..=1024).contains(&line.len()), "{}", line.len());
+        }
     }
 }

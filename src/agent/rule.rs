@@ -232,11 +232,15 @@ impl RuleAtWork {
                 };
                 (what, &mut self.allowance)
             }
+            Occurrence::LongWait => {
+                let waits_for = self.waits_for();
+                (What::LongWait { waits_for }, &mut self.rare_allowance)
+            }
             Occurrence::Deadline(action) => {
                 let what = What::Deadline {
                     after: self.state.rule().deadline.after,
                     action,
-                    waits_for: self.gates.waits_for(),
+                    waits_for: self.waits_for(),
                 };
                 (what, &mut self.rare_allowance)
             }
@@ -246,10 +250,27 @@ impl RuleAtWork {
         self.tell(what, aloud);
     }
 
+    /// What keeps the taint there.
+    fn waits_for(&self) -> String {
+        let gates = self.gates.waits_for();
+        if !gates.is_empty() {
+            return gates;
+        }
+        match (self.decision(), &self.denied) {
+            (Decision::Held, _) => "Karpenter has not registered the node yet".into(),
+            (Decision::Stabilizing { .. }, _) => {
+                "the gates have not been open for stableFor".into()
+            }
+            (_, Some(message)) => format!("the server refuses the removal: {message}"),
+            _ => "a removal that succeeds".into(),
+        }
+    }
+
     fn tell(&self, what: What, aloud: bool) {
         let notice = Notice {
             rule: self.rule().name.clone(),
             taint: self.rule().taint.to_string(),
+            node_uid: self.state.uid().map(str::to_owned),
             what,
         };
         self.teller.tell(&notice, aloud);

@@ -133,8 +133,9 @@ fn at_its_deadline_a_taint_is_kept_and_told_of_once() {
     let now = Instant::now();
     let mut state = with_deadline(DeadlineAction::Keep);
     step(&mut state, now, Some(&tainted()), false);
-    assert_eq!(state.wake_at(), Some(now + 60 * SECOND));
     let late = now + 60 * SECOND;
+    step(&mut state, late - SECOND, Some(&tainted()), false);
+    assert_eq!(state.wake_at(), Some(late));
     let told = step(&mut state, late, Some(&tainted()), false);
     assert_eq!(told, Some(Occurrence::Deadline(DeadlineAction::Keep)));
     assert_eq!(
@@ -181,7 +182,7 @@ fn a_deadline_counts_from_when_the_taint_was_first_seen_since_it_was_absent() {
     step(&mut state, now + 30 * SECOND, Some(&clean()), false);
     assert_eq!(state.wake_at(), None);
     step(&mut state, now + 40 * SECOND, Some(&tainted()), false);
-    assert_eq!(state.wake_at(), Some(now + 100 * SECOND));
+    assert_eq!(state.deadline_at(), Some(now + 100 * SECOND));
     step(
         &mut state,
         now + 50 * SECOND,
@@ -189,8 +190,74 @@ fn a_deadline_counts_from_when_the_taint_was_first_seen_since_it_was_absent() {
         false,
     );
     assert_eq!(
-        state.wake_at(),
+        state.deadline_at(),
         Some(now + 110 * SECOND),
         "another Node has a deadline of its own"
     );
+}
+
+#[test]
+fn a_wait_is_told_of_once_after_a_minute_or_a_tenth_of_the_deadline_if_that_is_less() {
+    for (after, long) in [(24 * 3600, 60), (600, 60), (60, 6)] {
+        let mut now = Instant::now();
+        let mut state = RuleState::new(Rule {
+            deadline: Deadline {
+                after: after * SECOND,
+                ..Deadline::default()
+            },
+            ..rule()
+        });
+        for _ in 0..2 {
+            step(&mut state, now, Some(&tainted()), false);
+            assert_eq!(state.wake_at(), Some(now + long * SECOND));
+            let early = now + long * SECOND - SECOND;
+            assert_eq!(step(&mut state, early, Some(&tainted()), false), None);
+            now += long * SECOND;
+            let told = step(&mut state, now, Some(&tainted()), false);
+            assert_eq!(told, Some(Occurrence::LongWait));
+            assert_eq!(state.wake_at(), state.deadline_at());
+            assert_eq!(step(&mut state, now, Some(&tainted()), false), None);
+            // The next wait is another one.
+            step(&mut state, now, Some(&clean()), false);
+        }
+    }
+}
+
+#[test]
+fn a_wait_is_told_of_only_while_something_is_waited_for_and_not_after_the_deadline() {
+    let now = Instant::now();
+    let mut state = RuleState::new(Rule {
+        stable_for: 3600 * SECOND,
+        ..rule()
+    });
+    step(&mut state, now, Some(&tainted()), true);
+    let stabilizing = step(&mut state, now + 120 * SECOND, Some(&tainted()), true);
+    assert_eq!(stabilizing, None);
+    let closed = step(&mut state, now + 121 * SECOND, Some(&tainted()), false);
+    assert_eq!(closed, Some(Occurrence::LongWait));
+
+    let mut state = with_deadline(DeadlineAction::Keep);
+    step(&mut state, now, Some(&tainted()), false);
+    // The process stood still until then.
+    let late = now + 60 * SECOND;
+    let told = step(&mut state, late, Some(&tainted()), false);
+    assert_eq!(told, Some(Occurrence::Deadline(DeadlineAction::Keep)));
+    assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
+    assert_eq!(state.wake_at(), None);
+}
+
+#[test]
+fn a_long_hold_is_told_of_like_a_long_wait() {
+    let now = Instant::now();
+    let keys = [
+        ("t", "NoSchedule"),
+        ("karpenter.sh/unregistered", "NoExecute"),
+    ];
+    let held = node("u", &keys, &json!({}));
+    let mut state = RuleState::new(rule());
+    step(&mut state, now, Some(&held), true);
+    step(&mut state, now, Some(&held), true);
+    assert_eq!(state.decision(), Decision::Held);
+    let told = step(&mut state, now + 60 * SECOND, Some(&held), true);
+    assert_eq!(told, Some(Occurrence::LongWait));
 }
