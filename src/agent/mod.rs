@@ -17,6 +17,7 @@ use tracing::{debug, warn};
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
 use crate::config::Configuration;
+use crate::events;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
@@ -55,12 +56,15 @@ pub async fn run(
     options: Options,
     status: watch::Sender<Option<Status>>,
     pings: mpsc::Receiver<Ping>,
+    events: events::Sender,
 ) {
     let (news, heard) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
     let watching = api_watch::run(&api, collection, news, is_urgent);
-    let agent = Agent::new(configuration, &api, options, status, urgent);
+    events.switch(configuration.events);
+    let teller = Teller::new(events);
+    let agent = Agent::new(configuration, &api, options, status, urgent, &teller);
     tokio::select! {
         () = agent.work(heard, pings) => {}
         () = watching => {}
@@ -92,6 +96,7 @@ impl<'a> Agent<'a> {
         options: Options,
         status: watch::Sender<Option<Status>>,
         urgent: watch::Sender<bool>,
+        teller: &Teller,
     ) -> Self {
         let (sender, updates) = mpsc::channel(QUEUE);
         let (sight, node) = watch::channel(NodeSight::default());
@@ -104,7 +109,6 @@ impl<'a> Agent<'a> {
                 urgent: urgent.subscribe(),
             },
         };
-        let teller = Teller::default();
         let rules = configuration.rules.into_iter().enumerate();
         let rules = rules.map(|(index, rule)| {
             RuleAtWork::new(index, rule, surroundings.clone(), teller.clone())

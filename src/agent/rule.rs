@@ -43,6 +43,7 @@ impl RuleAtWork {
         teller: Teller,
     ) -> Self {
         let gates = ObservedGates::new(index, &rule, surroundings);
+        let teller = teller.of(&rule);
         Self {
             state: RuleState::new(rule),
             gates,

@@ -5,6 +5,7 @@
 
 mod connect;
 mod error;
+mod lend;
 pub mod object;
 mod stream;
 pub mod watch;
@@ -77,15 +78,7 @@ impl ApiServer {
         &self,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let answer = self.bounded(async {
-            let response = self.send(request).await?;
-            Limited::new(response.into_body(), MAX_ANSWER)
-                .collect()
-                .await
-                .map(http_body_util::Collected::to_bytes)
-                .map_err(|error| ApiError::transport(error.as_ref()))
-        });
-        let body: Bytes = answer.await?;
+        let body = self.bounded(self.read(request)).await?;
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
     }
 
@@ -109,14 +102,7 @@ impl ApiServer {
         &self,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
-        let result = tokio::time::timeout(REQUEST_TIMEOUT, work)
-            .await
-            .unwrap_or_else(|_| {
-                Err(ApiError::Transport(format!(
-                    "no answer within {} s",
-                    REQUEST_TIMEOUT.as_secs()
-                )))
-            });
+        let result = in_time(work).await;
         if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
             self.keep(None);
         }
@@ -125,6 +111,16 @@ impl ApiServer {
 
     fn keep(&self, client: Option<Client>) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+
+    /// Sends `request` and reads its answer as a whole.
+    async fn read(&self, request: Request<Vec<u8>>) -> Result<Bytes, ApiError> {
+        let response = self.send(request).await?;
+        Limited::new(response.into_body(), MAX_ANSWER)
+            .collect()
+            .await
+            .map(http_body_util::Collected::to_bytes)
+            .map_err(|error| ApiError::transport(error.as_ref()))
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, ApiError> {
@@ -145,6 +141,16 @@ impl ApiServer {
         self.keep(Some(client.clone()));
         attempt(&client, request).await
     }
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+    let late = |_| {
+        let limit = REQUEST_TIMEOUT.as_secs();
+        Err(ApiError::Transport(format!("no answer within {limit} s")))
+    };
+    tokio::time::timeout(REQUEST_TIMEOUT, work)
+        .await
+        .unwrap_or_else(late)
 }
 
 /// A request whose parameters were right.

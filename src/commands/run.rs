@@ -1,9 +1,12 @@
 //! `untaint run`.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use tracing::{error, info};
 
 use super::{Failure, in_time, one_rule};
@@ -11,8 +14,12 @@ use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
 use crate::config::{self, Configuration};
+use crate::events;
 use crate::server::{self, Sources};
 use crate::status::{RuleStatus, Status};
+
+/// How long the end waits for the Event of the last removal.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let listen = args.listen();
@@ -47,6 +54,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let api = ApiServer::new(source)
         .await
         .map_err(|error| Failure::Usage(error.to_string()))?;
+    let api = Arc::new(api);
     introduce(&configuration, &node_name, &api);
 
     let (status, status_receiver) = watch::channel(None);
@@ -61,12 +69,14 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
             None => std::future::pending().await,
         }
     };
+    let (events, publisher) = events::channel(Arc::clone(&api), node_name.clone());
+    let mut publishing = pin!(publisher.run());
     let options = Options {
         node_name,
         once: once.then_some(settle),
     };
-    let work = agent::run(configuration, Arc::new(api), options, status, pinged);
-    tokio::select! {
+    let work = agent::run(configuration, api, options, status, pinged, events);
+    let result = tokio::select! {
         done = in_time(limit, work) => Ok(match (once, done) {
             (true, true) => Exit::Done,
             (true, false) => {
@@ -76,7 +86,10 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
             (false, _) => return Err(anyhow!("the agent's loop ended").into()),
         }),
         () = server => Err(anyhow!("the HTTP server ended").into()),
-    }
+        () = &mut publishing => Err(anyhow!("the publisher of Events ended").into()),
+    };
+    let _ = timeout(LAST_EVENTS, publishing).await;
+    result
 }
 
 /// The host's name is not taken in its place: it need not be the Node's, and the taints of another Node are at stake.

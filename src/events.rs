@@ -1,0 +1,155 @@
+//! What people are told by Events on the Node.
+
+mod publisher;
+
+use k8s_openapi::api::core::v1::Taint;
+use kube::runtime::events::{Event, EventType};
+
+use crate::config::DeadlineAction;
+use crate::notice::{Notice, What};
+use crate::text::printable_bytes;
+pub use publisher::{Publisher, Sender, channel};
+
+/// The API server takes no longer note, in bytes.
+const MAX_NOTE: usize = 1024;
+
+/// Why there is an Event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The taint was removed here.
+    TaintRemoved,
+    /// Somebody else removed it while a gate was not open.
+    TaintRemovedByOther,
+    /// It waits for long already.
+    RemovalWaiting,
+    /// The server does not allow the removal.
+    RemovalDenied,
+    /// The taint has been there for too long.
+    DeadlineExceeded,
+    /// It comes back as often as it is removed.
+    TaintKeepsComingBack,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::TaintRemoved,
+        Self::TaintRemovedByOther,
+        Self::RemovalWaiting,
+        Self::RemovalDenied,
+        Self::DeadlineExceeded,
+        Self::TaintKeepsComingBack,
+    ];
+
+    /// As the Event's `reason` has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TaintRemoved => "TaintRemoved",
+            Self::TaintRemovedByOther => "TaintRemovedByOther",
+            Self::RemovalWaiting => "RemovalWaiting",
+            Self::RemovalDenied => "RemovalDenied",
+            Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::TaintKeepsComingBack => "TaintKeepsComingBack",
+        }
+    }
+
+    /// The Event's `type`: whether somebody should have a look.
+    #[must_use]
+    pub fn event_type(self) -> EventType {
+        match self {
+            Self::TaintRemoved | Self::RemovalWaiting => EventType::Normal,
+            Self::TaintRemovedByOther
+            | Self::RemovalDenied
+            | Self::DeadlineExceeded
+            | Self::TaintKeepsComingBack => EventType::Warning,
+        }
+    }
+
+    /// The Event's `action`: what was done, or tried.
+    #[must_use]
+    pub fn action(self) -> &'static str {
+        match self {
+            Self::RemovalWaiting | Self::DeadlineExceeded => "WaitForGates",
+            Self::TaintRemoved
+            | Self::TaintRemovedByOther
+            | Self::RemovalDenied
+            | Self::TaintKeepsComingBack => "RemoveTaint",
+        }
+    }
+}
+
+/// The Event of a notice, if it is worth one. Pure.
+#[must_use]
+pub fn event(notice: &Notice) -> Option<Event> {
+    let Notice { rule, taint, .. } = notice;
+    let (reason, note) = match &notice.what {
+        What::Tainted | What::Restored(_) | What::RemovedByOther { ready: true } => return None,
+        What::Removed { taint, .. } => (
+            Reason::TaintRemoved,
+            format!("Removed the taint {} (rule {rule})", written(taint)),
+        ),
+        What::RemovedUnanswered => (
+            Reason::TaintRemoved,
+            format!("Found the taint {taint} gone after a removal without an answer (rule {rule})"),
+        ),
+        What::RemovedByOther { ready: false } => (
+            Reason::TaintRemovedByOther,
+            format!("Somebody else removed the taint {taint} before rule {rule} was ready"),
+        ),
+        What::LongWait { waits_for } => (
+            Reason::RemovalWaiting,
+            format!("The taint {taint} is still there (rule {rule}): {waits_for}"),
+        ),
+        What::Denied { taint, message } => (
+            Reason::RemovalDenied,
+            format!(
+                "The server refused the removal of the taint {} (rule {rule}): {message}",
+                written(taint)
+            ),
+        ),
+        What::Deadline {
+            after,
+            action,
+            waits_for,
+        } => {
+            let then = match action {
+                DeadlineAction::Keep => "stays until every gate is open",
+                DeadlineAction::Remove => "is removed all the same",
+            };
+            let after = after.as_secs_f64();
+            (
+                Reason::DeadlineExceeded,
+                format!(
+                    "The taint {taint} has been there for {after} s and {then} (rule {rule}): {waits_for}"
+                ),
+            )
+        }
+        What::Fight => (
+            Reason::TaintKeepsComingBack,
+            format!(
+                "Somebody keeps putting the taint {taint} back; it is removed less often now (rule {rule})"
+            ),
+        ),
+    };
+    Some(Event {
+        type_: reason.event_type(),
+        reason: reason.as_str().into(),
+        // What gates and servers say is not in our hands.
+        note: Some(printable_bytes(&note, MAX_NOTE)),
+        action: reason.action().into(),
+        secondary: None,
+    })
+}
+
+/// `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.
+fn written(taint: &Taint) -> String {
+    let Taint { key, effect, .. } = taint;
+    match taint.value.as_deref().unwrap_or_default() {
+        "" => format!("{key}:{effect}"),
+        value => format!("{key}={value}:{effect}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

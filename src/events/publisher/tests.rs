@@ -1,0 +1,122 @@
+use super::*;
+use crate::api::Source;
+use crate::notice::What;
+
+fn notice(rule: &str, what: What) -> Notice {
+    Notice {
+        rule: rule.into(),
+        taint: "k:NoSchedule".into(),
+        node_uid: Some("u".into()),
+        what,
+    }
+}
+
+fn fight() -> Notice {
+    notice("cni", What::Fight)
+}
+
+/// Its API server is not there.
+async fn away() -> (Sender, Publisher) {
+    let kubeconfig = "
+        apiVersion: v1
+        kind: Config
+        clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]
+        users: [{name: u, user: {}}]
+        contexts: [{name: x, context: {cluster: c, user: u}}]
+        current-context: x";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), kubeconfig).unwrap();
+    let source = Source::Kubeconfig(file.path().to_owned());
+    let api = ApiServer::new(source).await.unwrap();
+    channel(Arc::new(api), "node".into())
+}
+
+/// The reasons of those in the queue.
+fn queued(publisher: &mut Publisher) -> usize {
+    std::iter::from_fn(|| publisher.waiting.try_recv().ok()).count()
+}
+
+#[tokio::test]
+async fn events_are_made_only_while_they_are_on_and_of_what_is_worth_one() {
+    let (sender, mut publisher) = away().await;
+    let clone = sender.clone();
+    sender.send(&fight());
+    assert_eq!(queued(&mut publisher), 0, "they are off at first");
+    sender.switch(true);
+    clone.send(&fight());
+    assert_eq!(queued(&mut publisher), 1);
+    clone.send(&notice("cni", What::Tainted));
+    let nowhere = Notice {
+        node_uid: None,
+        ..fight()
+    };
+    clone.send(&nowhere);
+    assert_eq!(queued(&mut publisher), 0);
+    sender.switch(false);
+    clone.send(&fight());
+    assert_eq!(queued(&mut publisher), 0);
+}
+
+#[tokio::test]
+async fn more_than_the_queue_holds_is_given_up_and_counted() {
+    let (sender, mut publisher) = away().await;
+    sender.switch(true);
+    for _ in 0..QUEUE + 3 {
+        sender.send(&fight());
+    }
+    assert_eq!(publisher.given_up.load(Ordering::Relaxed), 3);
+    assert_eq!(queued(&mut publisher), QUEUE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_cannot_be_sent_is_given_up_after_a_minute_and_so_are_those_behind_it() {
+    let (sender, publisher) = away().await;
+    let given_up = Arc::clone(&sender.given_up);
+    sender.switch(true);
+    sender.send(&fight());
+    sender.send(&notice("another", What::Fight));
+    drop(sender);
+    let started = Instant::now();
+    publisher.run().await;
+    let elapsed = started.elapsed();
+    let limits = PATIENCE..PATIENCE + 2 * RETRY_CAP;
+    assert!(limits.contains(&elapsed), "{elapsed:?}");
+    // Some may have been told of, by a log line.
+    assert!(given_up.load(Ordering::Relaxed) <= 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_rule_and_reason_cannot_use_up_what_another_has() {
+    let (sender, mut publisher) = away().await;
+    sender.switch(true);
+    let mut takes = |rule: &str, what: What| {
+        sender.send(&notice(rule, what));
+        let waiting = publisher.waiting.try_recv().unwrap();
+        publisher.takes(&waiting)
+    };
+    let taken = (0..20).filter(|_| takes("cni", What::Fight)).count();
+    assert_eq!(taken, 5);
+    assert!(takes("cni", What::RemovedByOther { ready: false }));
+    assert!(takes("another", What::Fight));
+    assert!(!takes("cni", What::Fight));
+    tokio::time::advance(Duration::from_mins(1)).await;
+    assert!(takes("cni", What::Fight));
+    assert!(!takes("cni", What::Fight));
+}
+
+#[test]
+fn what_the_server_finds_wrong_is_wrong_for_ever_and_all_else_may_pass() {
+    let refused = |code| ApiError::Refused {
+        code,
+        message: String::new(),
+        detailed: true,
+        retry_after: None,
+    };
+    for code in [401, 403, 408, 409, 429, 500, 503, 504] {
+        assert!(may_pass(&refused(code)), "{code}");
+    }
+    for code in [400, 404, 413, 415, 422] {
+        assert!(!may_pass(&refused(code)), "{code}");
+    }
+    assert!(may_pass(&ApiError::Transport("reset".into())));
+}

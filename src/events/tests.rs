@@ -1,0 +1,128 @@
+use std::time::Duration;
+
+use super::*;
+
+fn notice(what: What) -> Notice {
+    Notice {
+        rule: "cni".into(),
+        taint: "k".into(),
+        node_uid: Some("u".into()),
+        what,
+    }
+}
+
+fn taint(value: Option<&str>) -> Taint {
+    Taint {
+        key: "k".into(),
+        value: value.map(Into::into),
+        effect: "NoSchedule".into(),
+        time_added: None,
+    }
+}
+
+fn deadline(action: DeadlineAction) -> What {
+    What::Deadline {
+        after: Duration::from_mins(10),
+        action,
+        waits_for: "agent: 503".into(),
+    }
+}
+
+#[test]
+fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
+    let removed = |value| What::Removed {
+        taint: taint(value),
+        since_seen: None,
+        since_ready: None,
+    };
+    let table = [
+        (
+            removed(None),
+            Reason::TaintRemoved,
+            "Removed the taint k:NoSchedule (rule cni)",
+        ),
+        (
+            removed(Some("v")),
+            Reason::TaintRemoved,
+            "Removed the taint k=v:NoSchedule (rule cni)",
+        ),
+        (
+            What::RemovedUnanswered,
+            Reason::TaintRemoved,
+            "Found the taint k gone after a removal without an answer (rule cni)",
+        ),
+        (
+            What::RemovedByOther { ready: false },
+            Reason::TaintRemovedByOther,
+            "Somebody else removed the taint k before rule cni was ready",
+        ),
+        (
+            What::LongWait {
+                waits_for: "agent: 503".into(),
+            },
+            Reason::RemovalWaiting,
+            "The taint k is still there (rule cni): agent: 503",
+        ),
+        (
+            What::Denied {
+                taint: taint(None),
+                message: "403: no".into(),
+            },
+            Reason::RemovalDenied,
+            "The server refused the removal of the taint k:NoSchedule (rule cni): 403: no",
+        ),
+        (
+            deadline(DeadlineAction::Keep),
+            Reason::DeadlineExceeded,
+            "The taint k has been there for 600 s and stays until every gate is open (rule cni): agent: 503",
+        ),
+        (
+            deadline(DeadlineAction::Remove),
+            Reason::DeadlineExceeded,
+            "The taint k has been there for 600 s and is removed all the same (rule cni): agent: 503",
+        ),
+        (
+            What::Fight,
+            Reason::TaintKeepsComingBack,
+            "Somebody keeps putting the taint k back; it is removed less often now (rule cni)",
+        ),
+    ];
+    for reason in Reason::ALL {
+        assert!(
+            table.iter().any(|(_, told, _)| *told == reason),
+            "{reason:?}"
+        );
+    }
+    for (what, reason, note) in table {
+        let event = event(&notice(what)).unwrap();
+        assert_eq!(event.note.as_deref(), Some(note));
+        assert_eq!(event.reason, reason.as_str());
+        assert_eq!(event.type_, reason.event_type());
+        assert_eq!(event.action, reason.action());
+    }
+}
+
+#[test]
+fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
+    for what in [
+        What::Tainted,
+        What::RemovedByOther { ready: true },
+        What::Restored(taint(None)),
+    ] {
+        assert!(event(&notice(what.clone())).is_none(), "{what:?}");
+    }
+}
+
+/// What gates and servers say comes from outside.
+#[test]
+fn a_hostile_reason_is_cut_and_clean() {
+    for text in ["\u{1b}[31m\n\r\0\u{202e}x".repeat(500), "😀ö".repeat(5000)] {
+        let what = What::LongWait { waits_for: text };
+        let note = event(&notice(what)).unwrap().note.unwrap();
+        assert!(note.len() <= 1024 && note.len() > 1000, "{}", note.len());
+        assert!(note.ends_with('…'), "{note}");
+        let clean = |c: char| !c.is_control() && c != '\u{202e}';
+        assert!(note.chars().all(clean), "{note}");
+        assert!(note.starts_with("The taint k is still there (rule cni): "));
+    }
+}
