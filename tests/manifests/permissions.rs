@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::cluster::shared;
 
 use crate::render::{FORMS, Objects, ROOT};
@@ -65,17 +65,34 @@ async fn each_optional_role_is_for_one_resource_and_the_service_account_of_the_p
         return;
     };
     let bound = Objects::of_form(cluster, "daemonset").await;
-    for (file, kind, group, resource) in [
-        ("csinodes", "ClusterRole", "storage.k8s.io", "csinodes"),
-        ("pods", "Role", "", "pods"),
+    let watching = json!(["list", "watch"]);
+    let writing = json!(["create", "patch"]);
+    for (file, kind, namespace, group, resource, verbs) in [
+        (
+            "csinodes",
+            "ClusterRole",
+            None,
+            "storage.k8s.io",
+            "csinodes",
+            &watching,
+        ),
+        // The namespace is the one of the command.
+        ("pods", "Role", None, "", "pods", &watching),
+        (
+            "events",
+            "Role",
+            Some("default"),
+            "events.k8s.io",
+            "events",
+            &writing,
+        ),
     ] {
         let yaml = fs::read_to_string(format!("{ROOT}/rbac/optional/{file}.yaml")).unwrap();
         let objects = Objects(serde_yaml::from_multiple(&yaml).unwrap());
         assert_eq!(objects.0.len(), 2, "{file}");
         let role = objects.one(kind);
-        let watching =
-            json!({"apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"]});
-        assert_eq!(role["rules"], json!([watching]), "{file}");
+        let rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+        assert_eq!(role["rules"], json!([rule]), "{file}");
         let binding = objects.one(&format!("{kind}Binding"));
         let reference = json!({
             "apiGroup": "rbac.authorization.k8s.io",
@@ -85,9 +102,8 @@ async fn each_optional_role_is_for_one_resource_and_the_service_account_of_the_p
         assert_eq!(binding["roleRef"], reference, "{file}");
         let subjects = &bound.one("ClusterRoleBinding")["subjects"];
         assert_eq!(&binding["subjects"], subjects, "{file}");
-        // The namespace is the one of the command.
         for object in [role, binding] {
-            assert_eq!(object["metadata"]["namespace"], Value::Null, "{file}");
+            assert_eq!(object["metadata"]["namespace"], json!(namespace), "{file}");
         }
     }
 }

@@ -69,6 +69,10 @@ async fn the_optional_roles_are_accepted_one_by_one_and_not_applied_with_the_oth
         .await,
         "role untaint-pods\nrolebinding untaint-pods\n"
     );
+    assert_eq!(
+        dry_run(&["--filename", &file("optional/events.yaml")]).await,
+        "role untaint-events\nrolebinding untaint-events\n"
+    );
 }
 
 /// kubriX#2944 (B9): where a namespace does not say what its pods may do, the cluster's default decides, and refuses
