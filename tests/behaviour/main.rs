@@ -9,6 +9,7 @@ mod absence;
 mod commands;
 mod credentials;
 mod denial;
+mod events;
 mod faults;
 mod karpenter;
 mod observations;

@@ -1,0 +1,290 @@
+//! Events on the Node.
+
+mod trouble;
+
+use std::pin::pin;
+
+use futures_util::StreamExt as _;
+use http::Request;
+use kube::core::WatchEvent;
+use serde_json::{Value, json};
+use testkit::DEADLINE;
+use testkit::cluster::Cluster;
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use crate::denial::keep_taint;
+use crate::scene::{FOREIGN, Gates, OnCluster, TAINT};
+
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+const ON: &str = "events: true\n";
+/// A rule that is ready at once.
+const READY: &str = "- {name: ready, taint: {key: example.com/not-ready}, gates: []}\n";
+
+/// Gives the shipped ServiceAccount the optional role, and returns when the server knows of it.
+async fn grant(cluster: &Cluster) {
+    let role = ["apply", "--filename", "rbac/optional/events.yaml"];
+    cluster.kubectl(&role).await.unwrap();
+    let can = [
+        "--namespace=default",
+        "--as=system:serviceaccount:untaint:untaint",
+        "auth",
+        "can-i",
+        "patch",
+        "events.events.k8s.io",
+    ];
+    // It fails if the answer is no.
+    let granted = async { while cluster.kubectl(&can).await.is_err() {} };
+    timeout(DEADLINE, granted).await.unwrap();
+}
+
+/// A Node whose agent may write Events, and does so with these rules.
+async fn scene(name: &'static str, taints: &[&str], rules: &str) -> Option<OnCluster> {
+    static GRANTED: OnceCell<()> = OnceCell::const_new();
+    let scene = OnCluster::with(name, taints, Gates::closed().await).await?;
+    GRANTED.get_or_init(|| grant(scene.cluster)).await;
+    scene.gates.configure(&format!("{rules}{ON}"));
+    Some(scene)
+}
+
+/// The query for the Events about the Node, by its uid.
+async fn about(cluster: &Cluster, node: &str) -> String {
+    let node = cluster.node(node).await.unwrap();
+    let uid = node["metadata"]["uid"].as_str().unwrap();
+    format!("fieldSelector=regarding.uid%3D{uid}")
+}
+
+/// The Event about the Node with this reason, once it has been told so often.
+async fn told(cluster: &Cluster, node: &str, reason: &str, count: u64) -> Value {
+    // Without a version, the watch begins with what is there.
+    let uri = format!("{EVENTS}?watch=true&{}", about(cluster, node).await);
+    let request = Request::get(uri).body(Vec::new()).unwrap();
+    let client = cluster.client().await.unwrap();
+    let mut changes = pin!(client.request_events::<Value>(request).await.unwrap());
+    let found = async {
+        loop {
+            match changes.next().await.unwrap().unwrap() {
+                WatchEvent::Added(event) | WatchEvent::Modified(event)
+                    if event["reason"] == reason && self::count(&event) == count =>
+                {
+                    return event;
+                }
+                _ => {}
+            }
+        }
+    };
+    timeout(DEADLINE, found).await.unwrap()
+}
+
+/// How often it has been told.
+fn count(event: &Value) -> u64 {
+    event["series"]["count"].as_u64().unwrap_or(1)
+}
+
+/// Reason and note of all Events about the Node.
+async fn all(cluster: &Cluster, node: &str) -> Vec<(String, String)> {
+    let uri = format!("{EVENTS}?{}", about(cluster, node).await);
+    let list = cluster.kubectl(&["get", "--raw", &uri]).await.unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let all = list["items"].as_array().unwrap().iter();
+    let mut all: Vec<_> = all
+        .map(|event| (text(&event["reason"]), text(&event["note"])))
+        .collect();
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn a_removal_is_told_on_the_node_by_one_request_more() {
+    let Some(scene) = scene("told", &[FOREIGN, TAINT], READY).await else {
+        return;
+    };
+    let _agent = scene.agent(&[]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    let event = told(scene.cluster, scene.name, "TaintRemoved", 1).await;
+    let node = scene.cluster.node(scene.name).await.unwrap();
+    let regarding = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": "told",
+        "uid": node["metadata"]["uid"],
+    });
+    assert_eq!(event["regarding"], regarding);
+    for (field, value) in [
+        ("type", "Normal"),
+        ("action", "RemoveTaint"),
+        (
+            "note",
+            "Removed the taint example.com/not-ready:NoExecute (rule ready)",
+        ),
+        ("reportingController", "untaint"),
+        ("reportingInstance", "told"),
+    ] {
+        assert_eq!(event[field], value);
+    }
+    let requests = scene.requests().await;
+    let requests: Vec<_> = requests
+        .iter()
+        .map(|request| {
+            (
+                request.verb.as_str(),
+                request.uri.split('?').next().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("watch", "/api/v1/nodes"),
+        ("patch", "/api/v1/nodes/told"),
+        ("create", EVENTS),
+    ];
+    assert_eq!(requests, expected);
+
+    let description = scene.cluster.kubectl(&["describe", "node", "told"]);
+    let description = description.await.unwrap();
+    let line = description
+        .lines()
+        .find(|line| line.contains("TaintRemoved"))
+        .unwrap_or_else(|| panic!("{description}"));
+    assert!(
+        line.contains("untaint") && line.contains("rule ready"),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn each_rule_has_events_of_its_own() {
+    let two = "- {name: two, taint: {key: two}, gates: []}\n";
+    let rules = format!("{READY}{two}");
+    let Some(scene) = scene("two-rules", &[TAINT, "two:NoSchedule"], &rules).await else {
+        return;
+    };
+    let mut agent = scene.agent(&["--once", "--settle", "0s"]);
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
+    let note = |taint: &str, rule: &str| {
+        let note = format!("Removed the taint {taint} (rule {rule})");
+        ("TaintRemoved".to_owned(), note)
+    };
+    assert_eq!(
+        all(scene.cluster, scene.name).await,
+        [note(TAINT, "ready"), note("two:NoSchedule", "two")]
+    );
+}
+
+#[tokio::test]
+async fn a_taint_that_keeps_coming_back_is_one_event_that_counts_and_no_endless_stream_of_requests()
+{
+    let Some(scene) = scene("counted", &[TAINT], READY).await else {
+        return;
+    };
+    let agent = scene.agent(&[]);
+    for _ in 0..5 {
+        scene.wait_for_taints(&[]).await;
+        let taints = scene.cluster.set_taints(scene.name, &[TAINT]);
+        taints.await.unwrap();
+    }
+    let fight = told(scene.cluster, scene.name, "TaintKeepsComingBack", 1).await;
+    assert_eq!(fight["type"], "Warning");
+    let removed = told(scene.cluster, scene.name, "TaintRemoved", 5).await;
+    assert!(
+        removed["series"]["lastObservedTime"].is_string(),
+        "{removed}"
+    );
+    // The sixth removal is one too many to tell.
+    let too_many = "no Event: there are too many of the kind";
+    agent.wait_for_message(too_many).await.unwrap();
+    assert_eq!(agent.count("removed the taint"), 6);
+    let requests = scene.requests().await;
+    let count = |verb: &str| {
+        let events = requests.iter().filter(|it| it.uri.starts_with(EVENTS));
+        events.filter(|it| it.verb == verb).count()
+    };
+    assert_eq!((count("create"), count("patch")), (2, 4), "{requests:#?}");
+}
+
+#[tokio::test]
+async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
+    let gates = "- name: early\n  taint: {key: example.com/not-ready}\n  \
+        gates: [{name: file, file: {path: /nonexistent}}]\n";
+    let Some(scene) = scene("early", &[TAINT], gates).await else {
+        return;
+    };
+    let agent = scene.agent(&[]);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    scene.cluster.set_taints(scene.name, &[]).await.unwrap();
+    let event = told(scene.cluster, scene.name, "TaintRemovedByOther", 1).await;
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(
+        event["note"],
+        "Somebody else removed the taint example.com/not-ready before rule early was ready"
+    );
+}
+
+#[tokio::test]
+async fn a_long_wait_and_the_deadline_have_events_with_the_reason() {
+    for (name, action, then) in [
+        ("long-keep", "Keep", "stays until every gate is open"),
+        ("long-remove", "Remove", "is removed all the same"),
+    ] {
+        let rule = format!(
+            "- name: late\n  taint: {{key: example.com/not-ready}}\n  \
+             deadline: {{after: 3s, action: {action}}}\n  \
+             gates: [{{name: file, file: {{path: /nonexistent}}}}]\n"
+        );
+        let Some(scene) = scene(name, &[TAINT], &rule).await else {
+            return;
+        };
+        let _agent = scene.agent(&[]);
+        let reason = "file: /nonexistent: does not exist";
+        let wait = told(scene.cluster, name, "RemovalWaiting", 1).await;
+        assert_eq!(wait["type"], "Normal");
+        let note = format!("The taint example.com/not-ready is still there (rule late): {reason}");
+        assert_eq!(wait["note"], note);
+        assert_eq!(
+            scene.taints().await,
+            [TAINT],
+            "it is told of before the deadline"
+        );
+        let late = told(scene.cluster, name, "DeadlineExceeded", 1).await;
+        assert_eq!(late["type"], "Warning");
+        let note = format!(
+            "The taint example.com/not-ready has been there for 3 s and {then} (rule late): {reason}"
+        );
+        assert_eq!(late["note"], note);
+        if action == "Remove" {
+            told(scene.cluster, name, "TaintRemoved", 1).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_removal_that_a_policy_denies_has_an_event_with_its_message() {
+    let rule = "- {name: kept, taint: {key: kept}, gates: []}\n";
+    let Some(scene) = scene("kept", &["kept:NoSchedule", TAINT], rule).await else {
+        return;
+    };
+    let _policy = keep_taint(&scene, "kept").await;
+    let _agent = scene.agent(&[]);
+    let event = told(scene.cluster, scene.name, "RemovalDenied", 1).await;
+    assert_eq!(event["type"], "Warning");
+    let note = event["note"].as_str().unwrap();
+    let beginning = "The server refused the removal of the taint kept:NoSchedule (rule kept): ";
+    assert!(note.starts_with(beginning), "{note}");
+    assert!(note.contains("the taint kept must stay"), "{note}");
+}
+
+#[tokio::test]
+async fn an_event_that_was_deleted_meanwhile_is_made_anew() {
+    let Some(scene) = scene("anew", &[TAINT], READY).await else {
+        return;
+    };
+    let _agent = scene.agent(&[]);
+    let first = told(scene.cluster, scene.name, "TaintRemoved", 1).await;
+    let name = |event: &Value| event["metadata"]["name"].as_str().unwrap().to_owned();
+    let delete = ["delete", "event", "--namespace=default", &name(&first)];
+    scene.cluster.kubectl(&delete).await.unwrap();
+    let taints = scene.cluster.set_taints(scene.name, &[TAINT]);
+    taints.await.unwrap();
+    let second = told(scene.cluster, scene.name, "TaintRemoved", 1).await;
+    assert_ne!(name(&first), name(&second));
+}
