@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 use kube::runtime::events::{Event, EventType};
 
 use crate::config::DeadlineAction;
+use crate::node::patch::Action;
 use crate::notice::{Notice, What};
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
@@ -24,6 +25,10 @@ pub enum Reason {
     RemovalWaiting,
     /// The server does not allow the removal.
     RemovalDenied,
+    /// The taint was put back here.
+    TaintPutBack,
+    /// The server does not allow that.
+    PutBackDenied,
     /// The taint has been there for too long.
     DeadlineExceeded,
     /// It comes back as often as it is removed.
@@ -32,11 +37,13 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::TaintRemoved,
         Self::TaintRemovedByOther,
         Self::RemovalWaiting,
         Self::RemovalDenied,
+        Self::TaintPutBack,
+        Self::PutBackDenied,
         Self::DeadlineExceeded,
         Self::TaintKeepsComingBack,
     ];
@@ -49,6 +56,8 @@ impl Reason {
             Self::TaintRemovedByOther => "TaintRemovedByOther",
             Self::RemovalWaiting => "RemovalWaiting",
             Self::RemovalDenied => "RemovalDenied",
+            Self::TaintPutBack => "TaintPutBack",
+            Self::PutBackDenied => "PutBackDenied",
             Self::DeadlineExceeded => "DeadlineExceeded",
             Self::TaintKeepsComingBack => "TaintKeepsComingBack",
         }
@@ -61,6 +70,8 @@ impl Reason {
             Self::TaintRemoved | Self::RemovalWaiting => EventType::Normal,
             Self::TaintRemovedByOther
             | Self::RemovalDenied
+            | Self::TaintPutBack
+            | Self::PutBackDenied
             | Self::DeadlineExceeded
             | Self::TaintKeepsComingBack => EventType::Warning,
         }
@@ -75,6 +86,7 @@ impl Reason {
             | Self::TaintRemovedByOther
             | Self::RemovalDenied
             | Self::TaintKeepsComingBack => "RemoveTaint",
+            Self::TaintPutBack | Self::PutBackDenied => "PutTaintBack",
         }
     }
 }
@@ -101,13 +113,27 @@ pub fn event(notice: &Notice) -> Option<Event> {
             Reason::RemovalWaiting,
             format!("The taint {taint} is still there (rule {rule}): {waits_for}"),
         ),
-        What::Denied { taint, message } => (
-            Reason::RemovalDenied,
-            format!(
-                "The server refused the removal of the taint {} (rule {rule}): {message}",
-                written(taint)
-            ),
+        What::PutBack { waits_for } => (
+            Reason::TaintPutBack,
+            format!("Put the taint {taint} back (rule {rule}): {waits_for}"),
         ),
+        What::Denied {
+            action,
+            taint,
+            message,
+        } => {
+            let (reason, change) = match action {
+                Action::Remove => (Reason::RemovalDenied, "removal"),
+                Action::PutBack => (Reason::PutBackDenied, "return"),
+            };
+            let taint = written(taint);
+            (
+                reason,
+                format!(
+                    "The server refused the {change} of the taint {taint} (rule {rule}): {message}"
+                ),
+            )
+        }
         What::Deadline {
             after,
             action,

@@ -1,16 +1,19 @@
 //! The decision: a rule, the Node and the gates, at some time, give what is to be done. Pure.
 
 mod decision;
+mod lapse;
 
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 use crate::config::{DeadlineAction, Rule};
+use crate::gate::State;
 use crate::node::view::NodeView;
 use crate::tokens::Tokens;
 pub use decision::{Decision, Occurrence};
+use lapse::Lapse;
 
-/// Removals of one taint before somebody who puts it back is no longer followed at full speed.
-const REMOVALS: Tokens = Tokens::new(5, Duration::from_secs(10));
 /// A wait of this long is told of, or of a tenth of the deadline if that is less.
 const LONG_WAIT: Duration = Duration::from_mins(1);
 
@@ -24,6 +27,7 @@ pub struct RuleState {
     round: u64,
     /// Since when every gate has been open.
     open_since: Option<Instant>,
+    lapse: Lapse,
     /// When the taint was first seen, since it was last absent.
     seen_since: Option<Instant>,
     /// The `seen_since` of the last wait that was told of.
@@ -34,19 +38,20 @@ pub struct RuleState {
 }
 
 impl RuleState {
-    /// Nothing is known yet.
+    /// Nothing is known yet. `boot`: when the machine booted, if that was just before this process started.
     #[must_use]
-    pub fn new(rule: Rule) -> Self {
+    pub fn new(rule: Rule, boot: Option<Timestamp>) -> Self {
         Self {
             rule,
             decision: Decision::NoNode,
             uid: None,
             round: 0,
             open_since: None,
+            lapse: Lapse::new(boot),
             seen_since: None,
             told_wait: None,
             overdue: false,
-            tokens: REMOVALS,
+            tokens: Tokens::WRITES,
         }
     }
 
@@ -74,16 +79,37 @@ impl RuleState {
         self.round
     }
 
-    /// Takes in whether every gate is open, by what it said in this [`Self::round`]. To be told of every change, at
-    /// any time: a gate that was closed for a moment starts `stableFor` again.
-    pub fn observe(&mut self, now: Instant, all_open: bool) {
-        self.open_since = all_open.then(|| self.open_since.unwrap_or(now));
+    /// Whether the gates are to be evaluated.
+    #[must_use]
+    pub fn runs_gates(&self) -> bool {
+        self.has_use_for_gates(self.decision)
+    }
+
+    /// A rule that does something without the taint, too, never lets its gates rest.
+    fn has_use_for_gates(&self, decision: Decision) -> bool {
+        match decision {
+            Decision::NotSelected => false,
+            decision if decision.is_absent() => {
+                self.rule.retaint.is_some() || self.rule.publish_condition.is_some()
+            }
+            _ => true,
+        }
+    }
+
+    /// Takes in what the gates say together in this [`Self::round`]. To be told of every change, at once.
+    pub fn observe(&mut self, now: Instant, gates: State) {
+        self.open_since = (gates == State::Open).then(|| self.open_since.unwrap_or(now));
+        self.lapse.observe(now, gates);
     }
 
     /// The process has been stopped or starved until `now`: what the gates said before is too old to count on.
     pub fn paused(&mut self, now: Instant) {
+        self.start_afresh(now);
+    }
+
+    fn start_afresh(&mut self, now: Instant) {
         self.round += 1;
-        self.observe(now, false);
+        self.observe(now, State::Unknown);
     }
 
     /// When every gate will have been open for `stableFor`, if all stay so; `None` while one is not open.
@@ -102,7 +128,8 @@ impl RuleState {
     pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);
         if recreated {
-            self.tokens = REMOVALS;
+            self.tokens = Tokens::WRITES;
+            self.lapse.arm();
         }
         let before = if recreated {
             Decision::NoNode
@@ -110,12 +137,16 @@ impl RuleState {
             self.decision
         };
         let seen = node.map_or(Decision::NoNode, |node| self.see(node));
-        if recreated || (!before.runs_gates() && seen.runs_gates()) {
-            self.round += 1;
-            self.observe(now, false);
+        let comes_back = before.is_absent() && seen.is_tainted();
+        let gates_start = !self.has_use_for_gates(before) && self.has_use_for_gates(seen);
+        if recreated || comes_back || gates_start {
+            self.start_afresh(now);
         }
         if self.rule.gates.is_empty() {
-            self.observe(now, true);
+            self.observe(now, State::Open);
+        }
+        if self.is_stable(now) {
+            self.lapse.arm();
         }
         self.seen_since = if seen == Decision::Waiting {
             self.seen_since.filter(|_| !recreated).or(Some(now))
@@ -126,6 +157,7 @@ impl RuleState {
         self.overdue = self.deadline_at().is_some_and(|deadline| deadline <= now);
         self.decision = match (node, seen) {
             (Some(node), Decision::Waiting) => self.decide(now, node),
+            (Some(node), Decision::Absent) => self.decide_without_taint(now, node),
             _ => seen,
         };
         match (before, self.decision) {
@@ -141,11 +173,19 @@ impl RuleState {
             (before, after) if !before.is_tainted() && after.is_tainted() => {
                 Some(Occurrence::Tainted)
             }
-            (before, Decision::Absent) if before.is_tainted() => Some(Occurrence::RemovedByOther {
-                ready: before.is_ready(),
-            }),
+            (before, after) if before.is_tainted() && after.is_absent() => {
+                Some(Occurrence::RemovedByOther {
+                    ready: before.is_ready(),
+                })
+            }
             _ => None,
         }
+    }
+
+    /// Whether every gate has been open for `stableFor`.
+    #[must_use]
+    pub fn is_stable(&self, now: Instant) -> bool {
+        self.stable_at().is_some_and(|stable| stable <= now)
     }
 
     /// When the taint will have been there for too long; `None` while it is absent.
@@ -158,9 +198,9 @@ impl RuleState {
     /// When there will be a long wait to tell of.
     fn long_wait_at(&self) -> Option<Instant> {
         let waits = matches!(self.decision, Decision::Waiting | Decision::Held) && !self.overdue;
-        let since = self.seen_since.filter(|_| waits);
-        let untold = since.filter(|_| self.told_wait != self.seen_since)?;
-        Some(untold + LONG_WAIT.min(self.rule.deadline.after / 10))
+        let untold = |since: &Instant| waits && self.told_wait != Some(*since);
+        let since = self.seen_since.filter(untold)?;
+        Some(since + LONG_WAIT.min(self.rule.deadline.after / 10))
     }
 
     /// Whether the taint has been there for too long.
@@ -219,13 +259,36 @@ impl RuleState {
         }
     }
 
+    /// Whether a Node without the taint is to have it again.
+    fn decide_without_taint(&self, now: Instant, node: &NodeView) -> Decision {
+        let due = self.rule.retaint.and_then(|retaint| {
+            let created = node.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            self.lapse.due_at(retaint.after, created)
+        });
+        match due {
+            Some(until) if now < until => Decision::Lapsing { until },
+            Some(_) => Decision::Lapsed,
+            None => Decision::Absent,
+        }
+    }
+
     /// A removal succeeded: what comes next is not somebody else's doing.
     pub fn removed(&mut self, now: Instant) {
         self.decision = Decision::Absent;
         self.seen_since = None;
         self.overdue = false;
-        self.observe(now, false);
+        if !self.runs_gates() {
+            self.observe(now, State::Unknown);
+        }
         self.tokens.take(now);
+    }
+
+    /// The taint has been put back: what comes next is not somebody else's doing. If they take it off although a gate is
+    /// closed, that is their decision: it is not put back again before every gate has been open.
+    pub fn put_back(&mut self, now: Instant) {
+        self.decision = Decision::Waiting;
+        self.seen_since = Some(now);
+        self.lapse.disarm();
     }
 }
 

@@ -12,6 +12,9 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
+    /// For writes to the Node, before somebody who undoes them is no longer followed at full speed.
+    pub(crate) const WRITES: Self = Self::new(5, Duration::from_secs(10));
+
     /// `burst` tokens, at least one, and another one in each `refill`.
     pub(crate) const fn new(burst: u32, refill: Duration) -> Self {
         Self {

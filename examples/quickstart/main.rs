@@ -23,6 +23,7 @@ use tokio::signal::ctrl_c;
 use tokio::sync::{Notify, mpsc, watch};
 use untaint::agent::{self, Options};
 use untaint::api::{ApiServer, Source};
+use untaint::events;
 
 use observer::Observer;
 use scene::{NODE, Scene};
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
 async fn demonstrate() -> Result<bool> {
     let scene = Scene::set().await?;
     report::introduction(&scene)?;
-    let api = ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?;
+    let api = Arc::new(ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?);
     let configuration = scene.configuration()?;
     let options = Options {
         node_name: NODE.into(),
@@ -60,10 +61,12 @@ async fn demonstrate() -> Result<bool> {
     let (sender, status) = watch::channel(None);
     // Nobody asks whether the loop is alive.
     let (_pings, pinged) = mpsc::channel(1);
+    // The configuration asks for no Events.
+    let (events, _publisher) = events::channel(Arc::clone(&api), NODE.into());
     let start = Notify::new();
     let agent = async {
         start.notified().await;
-        agent::run(configuration, Arc::new(api), options, sender, pinged).await;
+        agent::run(configuration, api, options, sender, pinged, events).await;
         Err(anyhow!("the agent ended"))
     };
     let mut observer = Observer::new(&scene, status.clone());

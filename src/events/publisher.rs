@@ -171,7 +171,7 @@ impl Publisher {
     }
 
     async fn try_once(&mut self, waiting: &Waiting) -> Result<(), ApiError> {
-        let node = ObjectReference {
+        let regarding = ObjectReference {
             api_version: Some("v1".into()),
             kind: Some("Node".into()),
             name: Some(self.node_name.clone()),
@@ -181,12 +181,12 @@ impl Publisher {
         };
         let event = &waiting.event;
         let note = event.note.clone().unwrap_or_default();
-        let result = self.recorder(&note).publish(event, &node).await;
+        let result = self.recorder(&note).publish(event, &regarding).await;
         let result = result.map_err(ApiError::from);
         if result.as_ref().is_err_and(ApiError::is_not_found) {
             // It was to be a repetition of one that has expired, or that somebody has deleted.
             self.recorders.remove(&note);
-            return Ok(self.recorder(&note).publish(event, &node).await?);
+            return Ok(self.recorder(&note).publish(event, &regarding).await?);
         }
         result
     }

@@ -64,7 +64,24 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
             "The taint k is still there (rule cni): agent: 503",
         ),
         (
+            What::PutBack {
+                waits_for: "agent: 503".into(),
+            },
+            Reason::TaintPutBack,
+            "Put the taint k back (rule cni): agent: 503",
+        ),
+        (
             What::Denied {
+                action: Action::PutBack,
+                taint: taint(None),
+                message: "403: no".into(),
+            },
+            Reason::PutBackDenied,
+            "The server refused the return of the taint k:NoSchedule (rule cni): 403: no",
+        ),
+        (
+            What::Denied {
+                action: Action::Remove,
                 taint: taint(None),
                 message: "403: no".into(),
             },

@@ -1,4 +1,4 @@
-//! What can be decided of a rule, and what can happen to it.
+//! What is decided of a rule, and what happened to it. Pure.
 
 use std::time::Instant;
 
@@ -11,8 +11,15 @@ pub enum Decision {
     NoNode,
     /// `nodeSelector` does not select the Node: nothing to do.
     NotSelected,
-    /// The Node does not have the taint: nothing to do, and gates rest.
+    /// The Node does not have the taint: nothing to do.
     Absent,
+    /// Neither has it the taint, and some gate is closed, since less than `retaint.after`.
+    Lapsing {
+        /// When it has been closed for long enough.
+        until: Instant,
+    },
+    /// Put the taint back now.
+    Lapsed,
     /// Some gate is not open.
     Waiting,
     /// Every gate is open, since less than `stableFor`.
@@ -32,16 +39,16 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether the rule's gates are to be evaluated.
-    #[must_use]
-    pub fn runs_gates(self) -> bool {
-        !matches!(self, Self::NotSelected | Self::Absent)
-    }
-
     /// Whether the Node has the taint, as far as is known.
     #[must_use]
     pub fn is_tainted(self) -> bool {
-        !matches!(self, Self::NoNode | Self::NotSelected | Self::Absent)
+        !matches!(self, Self::NoNode | Self::NotSelected) && !self.is_absent()
+    }
+
+    /// Whether the Node is the rule's and does not have the taint.
+    #[must_use]
+    pub fn is_absent(self) -> bool {
+        matches!(self, Self::Absent | Self::Lapsing { .. } | Self::Lapsed)
     }
 
     /// Whether every gate is open, for long enough.
@@ -54,7 +61,9 @@ impl Decision {
     #[must_use]
     pub fn until(self) -> Option<Instant> {
         match self {
-            Self::Stabilizing { until } | Self::Limited { until } => Some(until),
+            Self::Stabilizing { until } | Self::Limited { until } | Self::Lapsing { until } => {
+                Some(until)
+            }
             _ => None,
         }
     }
@@ -66,6 +75,8 @@ impl Decision {
             Self::NoNode => "no-node",
             Self::NotSelected => "not-selected",
             Self::Absent => "absent",
+            Self::Lapsing { .. } => "lapsing",
+            Self::Lapsed => "lapsed",
             Self::Waiting => "waiting",
             Self::Stabilizing { .. } => "stabilizing",
             Self::Held => "held",

@@ -14,35 +14,29 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::denial::keep_taint;
-use crate::scene::{FOREIGN, Gates, OnCluster, TAINT};
+use crate::scene::{self, FOREIGN, Gates, OnCluster, TAINT};
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
-const ON: &str = "events: true\n";
+pub(crate) const ON: &str = "events: true\n";
 /// A rule that is ready at once.
 const READY: &str = "- {name: ready, taint: {key: example.com/not-ready}, gates: []}\n";
 
-/// Gives the shipped ServiceAccount the optional role, and returns when the server knows of it.
+/// See [`scene::grant`].
 async fn grant(cluster: &Cluster) {
-    let role = ["apply", "--filename", "rbac/optional/events.yaml"];
-    cluster.kubectl(&role).await.unwrap();
-    let can = [
-        "--namespace=default",
-        "--as=system:serviceaccount:untaint:untaint",
-        "auth",
-        "can-i",
-        "patch",
-        "events.events.k8s.io",
-    ];
-    // It fails if the answer is no.
-    let granted = async { while cluster.kubectl(&can).await.is_err() {} };
-    timeout(DEADLINE, granted).await.unwrap();
+    let role = "rbac/optional/events.yaml";
+    scene::grant(cluster, role, ["patch", "events.events.k8s.io"], "default").await;
+}
+
+/// Grants it on the cluster that the tests share.
+pub(crate) async fn allow(scene: &OnCluster) {
+    static GRANTED: OnceCell<()> = OnceCell::const_new();
+    GRANTED.get_or_init(|| grant(scene.cluster)).await;
 }
 
 /// A Node whose agent may write Events, and does so with these rules.
 async fn scene(name: &'static str, taints: &[&str], rules: &str) -> Option<OnCluster> {
-    static GRANTED: OnceCell<()> = OnceCell::const_new();
     let scene = OnCluster::with(name, taints, Gates::closed().await).await?;
-    GRANTED.get_or_init(|| grant(scene.cluster)).await;
+    allow(&scene).await;
     scene.gates.configure(&format!("{rules}{ON}"));
     Some(scene)
 }
@@ -55,7 +49,7 @@ async fn about(cluster: &Cluster, node: &str) -> String {
 }
 
 /// The Event about the Node with this reason, once it has been told so often.
-async fn told(cluster: &Cluster, node: &str, reason: &str, count: u64) -> Value {
+pub(crate) async fn told(cluster: &Cluster, node: &str, reason: &str, count: u64) -> Value {
     // Without a version, the watch begins with what is there.
     let uri = format!("{EVENTS}?watch=true&{}", about(cluster, node).await);
     let request = Request::get(uri).body(Vec::new()).unwrap();

@@ -65,8 +65,7 @@ async fn each_optional_role_is_for_one_resource_and_the_service_account_of_the_p
         return;
     };
     let bound = Objects::of_form(cluster, "daemonset").await;
-    let watching = json!(["list", "watch"]);
-    let writing = json!(["create", "patch"]);
+    let watch = &["list", "watch"][..];
     for (file, kind, namespace, group, resource, verbs) in [
         (
             "csinodes",
@@ -74,25 +73,33 @@ async fn each_optional_role_is_for_one_resource_and_the_service_account_of_the_p
             None,
             "storage.k8s.io",
             "csinodes",
-            &watching,
+            watch,
         ),
         // The namespace is the one of the command.
-        ("pods", "Role", None, "", "pods", &watching),
+        ("pods", "Role", None, "", "pods", watch),
+        (
+            "nodes-status",
+            "ClusterRole",
+            None,
+            "",
+            "nodes/status",
+            &["patch"],
+        ),
         (
             "events",
             "Role",
             Some("default"),
             "events.k8s.io",
             "events",
-            &writing,
+            &["create", "patch"],
         ),
     ] {
         let yaml = fs::read_to_string(format!("{ROOT}/rbac/optional/{file}.yaml")).unwrap();
         let objects = Objects(serde_yaml::from_multiple(&yaml).unwrap());
         assert_eq!(objects.0.len(), 2, "{file}");
         let role = objects.one(kind);
-        let rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-        assert_eq!(role["rules"], json!([rule]), "{file}");
+        let granted = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+        assert_eq!(role["rules"], json!([granted]), "{file}");
         let binding = objects.one(&format!("{kind}Binding"));
         let reference = json!({
             "apiGroup": "rbac.authorization.k8s.io",

@@ -94,8 +94,8 @@ async fn one_rule_and_reason_cannot_use_up_what_another_has() {
         let waiting = publisher.waiting.try_recv().unwrap();
         publisher.takes(&waiting)
     };
-    let taken = (0..20).filter(|_| takes("cni", What::Fight)).count();
-    assert_eq!(taken, 5);
+    let fights = (0..20).filter(|_| takes("cni", What::Fight)).count();
+    assert_eq!(fights, 5);
     assert!(takes("cni", What::RemovedByOther { ready: false }));
     assert!(takes("another", What::Fight));
     assert!(!takes("cni", What::Fight));
