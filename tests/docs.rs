@@ -14,6 +14,7 @@ use clap::{CommandFactory, Parser};
 use serde_json::Value;
 use untaint::cli::Cli;
 use untaint::config;
+use untaint::events::Reason;
 
 const REFERENCE: &str = "docs/configuration.md";
 
@@ -188,6 +189,20 @@ fn collect_fields(value: &Value, fields: &mut BTreeSet<String>) {
         }
         Value::Array(items) => items.iter().for_each(|item| collect_fields(item, fields)),
         _ => {}
+    }
+}
+
+#[test]
+fn the_table_of_events_is_what_is_written() {
+    let page = Document::read(at_root("docs/events.md")).prose;
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let rows: Vec<_> = some(rows.collect());
+    assert_eq!(rows.len(), Reason::ALL.len());
+    for (row, reason) in rows.into_iter().zip(Reason::ALL) {
+        let kind = reason.event_type();
+        let (reason, action) = (reason.as_str(), reason.action());
+        let beginning = format!("| `{reason}` | {kind:?} | `{action}` | ");
+        assert!(row.starts_with(&beginning), "{beginning}: {row}");
     }
 }
 

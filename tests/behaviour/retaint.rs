@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use testkit::agent::Agent;
 use testkit::skip::skip;
 
+use crate::events::{ON, allow, told};
 use crate::scene::{FOREIGN, Gates, OnCluster, PROGRAM};
 
 const TAINT: &str = "example.com/not-ready:NoSchedule";
@@ -18,7 +19,7 @@ async fn gates() -> Gates {
         "{key: example.com/not-ready}",
         "{key: example.com/not-ready, effect: NoSchedule}",
     );
-    gates.configure(&rule);
+    gates.configure(&(rule + ON));
     gates
 }
 
@@ -27,6 +28,7 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
     let Some(scene) = OnCluster::with("retaint", &[TAINT, FOREIGN], gates().await).await else {
         return;
     };
+    allow(&scene).await;
     let agent = scene.agent(&[]);
     scene.wait_for_taints(&[FOREIGN]).await;
     scene.gates.health.set(503);
@@ -36,6 +38,12 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
     let line = agent.wait_for_message("put the taint back").await.unwrap();
     let waits_for = line["waits_for"].as_str().unwrap();
     assert!(waits_for.starts_with("agent: "), "{line}");
+    let event = told(scene.cluster, scene.name, "TaintPutBack", 1).await;
+    let note = format!("Put the taint {TAINT} back (rule cni): {waits_for}");
+    assert_eq!(
+        (&event["type"], &event["note"]),
+        (&"Warning".into(), &note.into())
+    );
     scene.gates.health.set(200);
     scene.wait_for_taints(&[FOREIGN]).await;
     assert_eq!(agent.count("put the taint back"), 1);
