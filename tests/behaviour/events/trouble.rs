@@ -199,3 +199,13 @@ async fn sigterm_does_not_wait_for_an_event() {
     let status = agent.ended(Duration::from_secs(1)).await.unwrap();
     assert_eq!(status.code(), Some(0));
 }
+
+#[tokio::test]
+async fn a_server_that_asks_to_be_left_alone_gets_no_event_before_it_is_time() {
+    let busy = Answer::too_many_requests(2);
+    let scene = stand_in(&[TAINT], READY, &[busy]).await;
+    let _agent = scene.agent(&[]);
+    scene.wait_for(Verb::Other, 2).await;
+    let sent = scene.all(Verb::Other);
+    assert!(sent[1].at - sent[0].at >= Duration::from_secs(2));
+}
