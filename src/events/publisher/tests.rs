@@ -79,8 +79,7 @@ async fn an_event_that_cannot_be_sent_is_given_up_after_a_minute_and_so_are_thos
     let started = Instant::now();
     publisher.run().await;
     let elapsed = started.elapsed();
-    let limits = PATIENCE..PATIENCE + 2 * RETRY_CAP;
-    assert!(limits.contains(&elapsed), "{elapsed:?}");
+    assert!((60..120).contains(&elapsed.as_secs()), "{elapsed:?}");
     // Some may have been told of, by a log line.
     assert!(given_up.load(Ordering::Relaxed) <= 2);
 }
