@@ -11,6 +11,7 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod conflist;
+pub mod fs_watch;
 pub mod gate;
 pub mod logging;
 pub mod node;
