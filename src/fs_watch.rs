@@ -11,6 +11,8 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::warn;
 
+use crate::blocking::joined;
+
 /// Watches a file, or a directory and its entries, also while it does not exist. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct FsWatch {
@@ -74,15 +76,7 @@ impl FsWatch {
         loop {
             match &mut self.state {
                 State::Placing(task) => {
-                    let placed = match task.await {
-                        Ok(placed) => placed,
-                        Err(error) => match error.try_into_panic() {
-                            Ok(panic) => std::panic::resume_unwind(panic),
-                            // The runtime is shutting down.
-                            Err(_) => return pending().await,
-                        },
-                    };
-                    self.state = placed.map_or_else(
+                    self.state = joined(task).await.map_or_else(
                         |error| {
                             warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
                             State::Refused

@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod api;
 pub mod backoff;
+mod blocking;
 pub mod cli;
 pub mod commands;
 pub mod config;
@@ -16,6 +17,7 @@ pub mod gate;
 pub mod logging;
 pub mod node;
 pub mod notice;
+pub mod reload;
 pub mod rule;
 pub mod server;
 pub mod status;

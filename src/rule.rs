@@ -171,6 +171,19 @@ impl RuleState {
         self.seen_since
     }
 
+    /// Goes by another version of the rule from now on. What is known of the taint stays; `all_open` is as for
+    /// [`Self::observe`], of the gates of this version.
+    pub fn reconfigure(&mut self, now: Instant, rule: Rule, all_open: bool) {
+        // Another deadline is told of when it passes, whatever became of the one before.
+        self.overdue &= self.rule.deadline == rule.deadline;
+        self.rule = rule;
+        self.observe(now, all_open);
+        if self.decision == Decision::Ready {
+            // That was another version's: nothing is written before this one has decided.
+            self.decision = Decision::Waiting;
+        }
+    }
+
     /// Decides anew.
     pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);

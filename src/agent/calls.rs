@@ -3,6 +3,8 @@
 use std::pin::Pin;
 use std::time::Instant;
 
+use k8s_openapi::api::core::v1::Taint;
+
 use super::Agent;
 use super::once::Once;
 use super::rule::RuleAtWork;
@@ -47,6 +49,18 @@ impl Pending<'_> {
 
     pub(super) fn is_removal(&self) -> bool {
         matches!(self.0, Some((Call::Send(_), _)))
+    }
+
+    /// Breaks off a removal unless every taint of it is still `wanted`, and gives what it was to remove.
+    pub(super) fn break_off_unless(&mut self, wanted: impl Fn(&Taint) -> bool) -> Option<Removal> {
+        let unwanted = self.0.take_if(|(call, _)| match call {
+            Call::Send(removal) => !removal.taints.iter().all(&wanted),
+            Call::Read(_) | Call::Confirm(_) => false,
+        });
+        match unwanted {
+            Some((Call::Send(removal), _)) => Some(removal),
+            _ => None,
+        }
     }
 
     /// The answer; for ever, if there is no request. Safe to drop and call again.
@@ -119,15 +133,7 @@ impl<'a> Agent<'a> {
                     rule.removed(now, &removal.taints, node);
                 }
             }
-            (Some(Verdict::Unanswered), _, Call::Send(removal)) => {
-                for rule in self
-                    .rules
-                    .iter_mut()
-                    .filter(|rule| rule.is_about(&removal.taints))
-                {
-                    rule.set_unanswered(true);
-                }
-            }
+            (Some(Verdict::Unanswered), _, Call::Send(removal)) => self.unanswered(removal),
             (
                 Some(Verdict::Denied {
                     taint,
@@ -159,6 +165,15 @@ impl<'a> Agent<'a> {
         false
     }
 
+    /// `removal` may have taken effect.
+    pub(super) fn unanswered(&mut self, removal: &Removal) {
+        for rule in &mut self.rules {
+            if rule.is_about(&removal.taints) {
+                rule.set_unanswered(true);
+            }
+        }
+    }
+
     /// An answer to a request about the Node with this `uid`, unless that one is gone meanwhile.
     fn offer_answer(&mut self, uid: &str, node: NodeView) {
         let known = self.latest.get().map(|known| known.metadata.uid.as_str());
@@ -181,7 +196,7 @@ impl<'a> Agent<'a> {
 }
 
 /// The taints that wait for nothing but a write.
-fn ready(rules: &[RuleAtWork]) -> Vec<&TaintMatcher> {
+pub(super) fn ready(rules: &[RuleAtWork]) -> Vec<&TaintMatcher> {
     let ready = rules.iter().filter(|rule| rule.wants_removal());
     ready.map(|rule| &rule.rule().taint).collect()
 }

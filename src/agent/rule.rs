@@ -36,13 +36,8 @@ pub(super) struct RuleAtWork {
 }
 
 impl RuleAtWork {
-    pub(super) fn new(
-        index: usize,
-        rule: Rule,
-        surroundings: Surroundings,
-        teller: Teller,
-    ) -> Self {
-        let gates = ObservedGates::new(index, &rule, surroundings);
+    pub(super) fn new(rule: Rule, surroundings: Surroundings, teller: Teller) -> Self {
+        let gates = ObservedGates::new(&rule, surroundings);
         Self {
             state: RuleState::new(rule),
             gates,
@@ -54,6 +49,15 @@ impl RuleAtWork {
             allowance: Allowance::default(),
             rare_allowance: Allowance::default(),
         }
+    }
+
+    /// Goes by this version of the rule from now on.
+    pub(super) fn reconfigure(&mut self, now: Instant, rule: Rule) {
+        if *self.rule() == rule {
+            return;
+        }
+        self.gates.reconfigure(&rule.gates);
+        self.state.reconfigure(now, rule, self.gates.all_open());
     }
 
     pub(super) fn rule(&self) -> &Rule {
@@ -133,10 +137,13 @@ impl RuleAtWork {
         self.state.paused(now);
     }
 
-    /// Takes in what a condition reported.
-    pub(super) fn take(&mut self, now: Instant, update: Update) {
-        self.gates.take(now, update);
-        self.state.observe(now, self.gates.all_open());
+    /// Takes in what a condition reported if it is one of this rule's, and gives whether it is.
+    pub(super) fn take(&mut self, now: Instant, update: &Update) -> bool {
+        let is_mine = self.gates.take(now, update);
+        if is_mine {
+            self.state.observe(now, self.gates.all_open());
+        }
+        is_mine
     }
 
     /// The server took a removal of `taints`, and this is the Node afterwards.
@@ -194,7 +201,7 @@ impl RuleAtWork {
             since: self.since,
             overdue: self.state.is_overdue(),
             dry_run: rule.dry_run,
-            gates: self.gates.status().to_vec(),
+            gates: self.gates.status().cloned().collect(),
             last_removal: self.last_removal,
             denied: self.denied.clone(),
         }

@@ -1,3 +1,4 @@
+mod another_version;
 mod time;
 
 use std::collections::BTreeMap;

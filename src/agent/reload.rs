@@ -1,0 +1,66 @@
+//! Another configuration while the agent runs.
+
+use std::time::Instant;
+
+use tracing::info;
+
+use super::Agent;
+use super::calls::{Pending, ready};
+use super::rule::RuleAtWork;
+use crate::config::Configuration;
+use crate::reload::{Loaded, Reload};
+
+impl Agent<'_> {
+    pub(super) fn reload(&mut self, reload: Reload, pending: &mut Pending<'_>) {
+        match reload {
+            Reload::Changed(Loaded {
+                configuration,
+                status,
+            }) => {
+                self.configuration = status;
+                self.follow(configuration);
+                self.break_off_what_nobody_wants(pending);
+            }
+            Reload::Told(status) => self.configuration = status,
+        }
+    }
+
+    /// Follows these rules and no others from now on. Those that were followed before keep what they know.
+    pub(super) fn follow(&mut self, configuration: Configuration) {
+        let now = Instant::now();
+        let mut followed = std::mem::take(&mut self.rules);
+        for mut rule in configuration.rules {
+            rule.dry_run |= self.dry_run;
+            let index = followed
+                .iter()
+                .position(|known| known.rule().is_same(&rule));
+            let known = index.map(|index| followed.swap_remove(index));
+            if known.as_ref().is_none_or(|known| *known.rule() != rule) {
+                let (name, taint, dry_run) = (&rule.name, &rule.taint, rule.dry_run);
+                let gates = rule.gates.len();
+                info!(rule = name, %taint, gates, dry_run, "follows the rule");
+            }
+            self.rules.push(if let Some(mut known) = known {
+                known.reconfigure(now, rule);
+                known
+            } else {
+                RuleAtWork::new(rule, self.surroundings.clone(), self.teller.clone())
+            });
+        }
+        for gone in followed {
+            info!(rule = gone.rule().name, "follows the rule no more");
+        }
+    }
+
+    /// Nothing else is left of a removal for a rule that is gone: what to send is asked of the rules each time.
+    fn break_off_what_nobody_wants(&mut self, pending: &mut Pending<'_>) {
+        let ready = ready(&self.rules);
+        let broken_off =
+            pending.break_off_unless(|taint| ready.iter().any(|wanted| wanted.matches(taint)));
+        if let Some(removal) = broken_off {
+            info!("broke off a removal that is not wanted any more");
+            self.writes.broken_off();
+            self.unanswered(&removal);
+        }
+    }
+}
