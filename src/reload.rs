@@ -160,7 +160,6 @@ impl Followed {
         let source = &self.status.source;
         match looked {
             Ok(Some((configuration, sha256))) => {
-                info!(source, sha256, "reloaded the configuration");
                 self.status.sha256 = Some(sha256);
                 self.status.loaded = Timestamp::now();
                 self.status.reloads += 1;
@@ -175,7 +174,10 @@ impl Followed {
                 self.status.failing = false;
                 Some(Reload::Told(self.status.clone()))
             }
-            Ok(None) => None,
+            Ok(None) => {
+                debug!(source, "looked at the configuration; it is the active one");
+                None
+            }
             Err(error) => self.failed(shortened(&error.to_string())),
         }
     }

@@ -9,6 +9,7 @@ use super::calls::{Pending, ready};
 use super::rule::RuleAtWork;
 use crate::config::Configuration;
 use crate::reload::{Loaded, Reload};
+use crate::status::ConfigurationStatus;
 
 impl Agent<'_> {
     pub(super) fn reload(&mut self, reload: Reload, pending: &mut Pending<'_>) {
@@ -17,6 +18,8 @@ impl Agent<'_> {
                 configuration,
                 status,
             }) => {
+                let ConfigurationStatus { source, sha256, .. } = &status;
+                info!(source, sha256, "reloaded the configuration");
                 self.configuration = status;
                 self.follow(configuration);
                 self.break_off_what_nobody_wants(pending);

@@ -7,12 +7,14 @@
 
 mod absence;
 mod commands;
+mod config_map;
 mod credentials;
 mod denial;
 mod faults;
 mod karpenter;
 mod observations;
 mod once;
+mod reload;
 mod removal;
 mod scene;
 mod server;
