@@ -90,9 +90,10 @@ fn retarget(link: &Path, target: &str) {
 async fn a_file_is_followed_that_is_written_in_place_or_replaced_and_the_same_text_is_no_reload() {
     let mut scene = Scene::follow(a_file(), "config.yaml");
     for (index, key) in ["one", "two", "three"].into_iter().enumerate() {
-        let index = index as u64 * 2;
+        let (index, written) = (index as u64 * 2, Instant::now());
         fs::write(&scene.file, text(key)).unwrap();
         assert_eq!(scene.changed().await, (key.into(), index + 1));
+        assert!(written.elapsed() >= SETTLE, "who writes is given some time");
         fs::write(&scene.file, text(key)).unwrap();
         fs::write(scene.at("new"), text("replaced")).unwrap();
         fs::rename(scene.at("new"), &scene.file).unwrap();

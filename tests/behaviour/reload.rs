@@ -164,6 +164,15 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
             assert_eq!(status[field], good[field], "{field}");
         }
     }
+    for index in 4..12 {
+        map.swap_files(Some(&format!("{index}")));
+        let text = format!("must be a mapping, not {index}");
+        let is_it = |line: &Value| line["problem"].to_string().contains(&text);
+        agent.wait_for_log(is_it).await.unwrap();
+    }
+    let logs = agent.logs();
+    let errors = logs.iter().filter(|line| line["level"] == "ERROR");
+    assert_eq!(errors.count(), 10, "no more in a minute");
     scene.gates.write_conflist();
     scene.gates.health.set(200);
     scene.wait_for_taints(&[NEW]).await;
@@ -211,6 +220,21 @@ async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_re
         let both = [&requests[1], &requests[3]].map(|patch| patch.body.contains(NOT_READY));
         assert_eq!(both, [true, false], "{requests:#?}");
     }
+}
+
+#[tokio::test]
+async fn a_patch_that_was_broken_off_after_it_took_effect_is_not_taken_for_somebody_elses() {
+    let scene = OnStandIn::with(&[TAINT, FOREIGN], Gates::open().await).await;
+    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    scene
+        .server
+        .respond_next(Verb::Patch, 1, Answer::ApplyAndHang);
+    let agent = scene.agent(&[]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    map.swap(&scene.gates.rule("  dryRun: true\n"));
+    let gone = "found the taint gone after a removal without an answer";
+    agent.wait_for_message(gone).await.unwrap();
+    assert_eq!(scene.count(Verb::Patch), 1);
 }
 
 #[tokio::test]
