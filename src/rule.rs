@@ -1,5 +1,6 @@
 //! The decision: a rule, the Node and the gates, at some time, give what is to be done. Pure.
 
+mod meaning;
 mod tokens;
 
 use std::time::Instant;

@@ -72,6 +72,8 @@ pub struct RuleStatus {
     pub taint: String,
     /// See [`crate::rule::Decision`].
     pub decision: &'static str,
+    /// What that means, in a few words.
+    pub meaning: &'static str,
     /// Since when that has been the decision.
     pub since: Timestamp,
     /// Whether the taint has been there for longer than the rule's `deadline`.
@@ -88,6 +90,14 @@ pub struct RuleStatus {
     pub denied: Option<String>,
 }
 
+impl RuleStatus {
+    /// Whether the Node needs nothing more of it.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.decision, "absent" | "not-selected")
+    }
+}
+
 /// A gate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,3 +111,6 @@ pub struct GateStatus {
     /// Since when that has been the state.
     pub since: Timestamp,
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
