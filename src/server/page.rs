@@ -197,8 +197,8 @@ fn ago(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(at).as_secs().max(0);
     let (count, unit) = match seconds {
         ..120 => (seconds, "s"),
-        ..7_200 => (seconds / 60, "min"),
-        ..172_800 => (seconds / 3_600, "h"),
+        120..7_200 => (seconds / 60, "min"),
+        7_200..172_800 => (seconds / 3_600, "h"),
         _ => (seconds / 86_400, "d"),
     };
     format!("{count} {unit} ago")

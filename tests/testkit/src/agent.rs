@@ -186,16 +186,15 @@ pub async fn get(address: &str, path: &str) -> Result<(u16, String)> {
 /// The head and the body of the answer to a method and a path, with more `lines` of the request's head. Without a
 /// client library, which would have wishes of its own.
 pub async fn ask(address: &str, request: &str, lines: &[&str]) -> Result<(String, String)> {
-    let host = format!("Host: {address}");
-    let head = [&host, "Connection: close"]
-        .into_iter()
-        .chain(lines.iter().copied());
-    let head: String = head.map(|line| format!("{line}\r\n")).collect();
+    let mut head = format!("{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    for line in lines {
+        head += line;
+        head += "\r\n";
+    }
+    head += "\r\n";
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream
-            .write_all(format!("{request} HTTP/1.1\r\n{head}\r\n").as_bytes())
-            .await?;
+        stream.write_all(head.as_bytes()).await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         anyhow::Ok(answer)
