@@ -85,7 +85,7 @@ pub struct RuleStatus {
     /// When this process last removed the taint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_removal: Option<Timestamp>,
-    /// The server's words, while it refuses the removal.
+    /// The server's words, while it refuses to have the taint removed or put back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
 }

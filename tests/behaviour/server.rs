@@ -165,7 +165,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
   taint: {{key: ebs.csi.aws.com/agent-not-ready}}
   gates:
   - {{name: plugin, httpGet: {{port: {closed}, path: /healthz}}}}
-  - {{name: driver, csiDriver: {{name: ebs.csi.aws.com}}}}
+  - {{name: pod, pods: {{namespace: storage, matchLabels: {{app: csi-node}}}}}}
   - {{name: mount, exec: {{command: [/bin/sh, -c, 'echo \"volume <none> is not mounted\"; exit 1']}}}}
   deadline: {{after: 1s}}
 - name: gpu
@@ -182,7 +182,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
     }
     for (gate, words) in [
         ("plugin", "503"),
-        ("driver", "cannot watch resource"),
+        ("pod", "cannot watch resource"),
         ("mount", "<none>"),
     ] {
         let says = |line: &Value| {
@@ -216,7 +216,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
         "waiting: some gate is not open — since ",
         "none by this process",
         "503 Service Unavailable",
-        "cannot watch resource &quot;csinodes&quot;",
+        "cannot watch resource &quot;pods&quot;",
         "volume &lt;none&gt; is not mounted",
         "the taint example.com/gpu-not-ready must stay",
     ] {
