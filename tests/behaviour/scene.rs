@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::TempDir;
 use testkit::agent::{Agent, write_configuration};
 use testkit::api::{ApiServer, Options, Request, Verb};
 use testkit::cluster::{self, AuditEntry, Cluster};
@@ -168,44 +168,6 @@ impl OnCluster {
 
     pub(crate) async fn taints(&self) -> Vec<String> {
         own_taints(&self.cluster.node(self.name).await.unwrap())
-    }
-
-    /// Has the server refuse, by an admission policy, to have the taint with this key removed. Gives the policy's file.
-    pub(crate) async fn keep_taint(&self, key: &str) -> NamedTempFile {
-        let name = self.name;
-        let policy = format!(
-            "
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {{name: keeps-taint-of-{name}}}
-spec:
-  matchConstraints:
-    resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}}]
-  matchConditions: [{{name: node, expression: object.metadata.name == '{name}'}}]
-  validations:
-  - expression: has(object.spec.taints) && object.spec.taints.exists(t, t.key == '{key}')
-    message: the taint {key} must stay
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {{name: keeps-taint-of-{name}}}
-spec: {{policyName: keeps-taint-of-{name}, validationActions: [Deny]}}
-"
-        );
-        let file = NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), policy).unwrap();
-        let path = file.path().to_str().unwrap();
-        self.cluster.kubectl(&["apply", "-f", path]).await.unwrap();
-        // A policy takes effect some time after it is there.
-        let all = self.taints().await;
-        let all: Vec<_> = all.iter().map(String::as_str).collect();
-        let in_force = async {
-            while self.cluster.set_taints(name, &[]).await.is_ok() {
-                self.cluster.set_taints(name, &all).await.unwrap();
-            }
-        };
-        timeout(DEADLINE, in_force).await.unwrap();
-        file
     }
 
     /// What the agent asked of the server.

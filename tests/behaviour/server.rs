@@ -9,7 +9,7 @@ use testkit::proxy::{FaultProxy, Mode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::denial::REFUSED;
+use crate::denial::{REFUSED, keep_taint};
 use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
@@ -174,7 +174,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
   - {{name: device-plugin, httpGet: {{port: {open}, path: /healthz}}}}
 "
     ));
-    let _policy = scene.keep_taint("example.com/gpu-not-ready").await;
+    let _policy = keep_taint(&scene, "example.com/gpu-not-ready").await;
     let agent = scene.agent(&LISTEN);
     let late = "the taint has been there for too long";
     for message in ["removed the taint", REFUSED, late] {
