@@ -14,7 +14,7 @@ const HOSTILE: [&str; 5] = [
     "</title></style><img src=x onerror=alert(1)>",
     "\" onmouseover=\"alert(1)\" x='",
     "<!-- &lt;b&gt; &#60;script&#62; ]]>",
-    "\0\u{1b}[31m\r\n\u{202e}\u{2028}\u{feff}",
+    "\0\u{1b}[31m\r\u{202e}\u{2028}\u{feff}",
 ];
 
 fn now() -> Timestamp {
