@@ -62,7 +62,7 @@ impl<'a> Observer<'a> {
         self.look()?;
         let timeline = &self.scene.timeline;
         let stored = self.scene.server.revisions(NODE).into_iter();
-        let stored = stored.map(|Revision { at, node }| Event {
+        let stored = stored.map(|Revision { at, object: node }| Event {
             at: timeline.since_start(at),
             what: What::Stored(taints(&node)),
         });
@@ -100,7 +100,9 @@ impl<'a> Observer<'a> {
     }
 
     fn look_at_node(&mut self) {
-        for Revision { at, node } in self.scene.server.revisions(NODE).split_off(self.revisions) {
+        for Revision { at, object: node } in
+            self.scene.server.revisions(NODE).split_off(self.revisions)
+        {
             self.revisions += 1;
             let (before, after) = (taints(&self.node), taints(&node));
             let signed = |sign, from: &[String], but: &[String]| -> Vec<_> {
