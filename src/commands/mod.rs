@@ -142,6 +142,7 @@ fn one_rule(taint: TaintMatcher, gates: GateArgs) -> Configuration {
         })
     });
     Configuration {
+        events: false,
         rules: vec![Rule::new("command-line", taint, gates.collect())],
     }
 }

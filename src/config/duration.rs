@@ -19,13 +19,18 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
 }
 
 /// `1m 30s`, which [`parse`] reads back.
-pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    let signed = SignedDuration::try_from(*value).map_err(serde::ser::Error::custom)?;
+pub(super) fn shown(value: Duration) -> String {
+    let signed = SignedDuration::try_from(value).unwrap_or(SignedDuration::MAX);
     if signed.is_zero() {
-        serializer.serialize_str("0s")
+        "0s".into()
     } else {
-        serializer.collect_str(&format_args!("{signed:#}"))
+        format!("{signed:#}")
     }
+}
+
+/// As [`shown`].
+pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&shown(*value))
 }
 
 /// Seconds, with a fraction where there is one.

@@ -1,10 +1,11 @@
 //! The configuration: one YAML file, read strictly into validated values.
 //!
 //! [`parse`] is pure; [`load`] reads a file. Text → `tree` (YAML with places) → `cursor`, `fields` (values by name,
-//! problems collected) → `rules`, `taints`, `gates`, `network`, `objects` (meaning). The types have the shape and the field names
+//! problems collected) → `rules`, `rule_options`, `taints`, `gates`, `network`, `objects` (meaning). The types have the shape and the field names
 //! of the file, so that [`parse`] reads again what [`show`] writes.
 
 mod checks;
+mod claims;
 mod cursor;
 mod duration;
 mod fields;
@@ -15,6 +16,7 @@ mod network;
 mod objects;
 mod observed;
 mod problem;
+mod rule_options;
 mod rules;
 mod syntax;
 mod taints;
@@ -35,8 +37,8 @@ pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
 pub use problem::{LoadError, Problems};
 pub use taints::parse_taint;
 pub use types::{
-    Condition, Configuration, Deadline, DeadlineAction, Gate, Group, Observation, Probe, Rule,
-    Schedule,
+    Condition, Configuration, Deadline, DeadlineAction, Gate, Group, Observation, Probe,
+    PublishCondition, Retaint, Rule, Schedule,
 };
 pub use url::http_get_from_url;
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::claims::{Claims, To};
 use super::cursor::Cursor;
 use super::fields::Fields;
 use super::gates::gates;
 use super::syntax::{DNS_LABEL, LABEL_VALUE, QUALIFIED_NAME, shown};
-use super::types::{Configuration, Deadline, DeadlineAction, Rule};
+use super::types::{Configuration, Rule};
 use super::unique::Unique;
-use super::{API_VERSION, KIND, taints};
-use crate::taint::TaintMatcher;
+use super::{API_VERSION, KIND, rule_options, taints};
 
 pub(super) fn configuration(root: &Cursor<'_>) -> Option<Configuration> {
     root.mapping("the file", |fields| {
@@ -23,12 +23,13 @@ pub(super) fn configuration(root: &Cursor<'_>) -> Option<Configuration> {
             fields.skip_rest();
             return None;
         }
+        let events = fields.flag("events");
         let mut names = Unique::default();
-        let mut claims = Vec::new();
+        let mut claims = Claims::default();
         let rules = fields
             .required("rules")?
             .filled_list(|cursor| rule(cursor, &mut names, &mut claims))?;
-        Some(Configuration { rules })
+        Some(Configuration { events, rules })
     })
 }
 
@@ -45,7 +46,7 @@ fn exactly(expected: &str) -> impl FnOnce(&str) -> Result<(), String> {
     }
 }
 
-fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Vec<Claim>) -> Option<Rule> {
+fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Claims) -> Option<Rule> {
     cursor.mapping("a rule", |fields| {
         let name = unique_name(fields, names);
         let taint = fields.required("taint");
@@ -53,30 +54,43 @@ fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Vec<Claim>
         let gates_list = fields.required_or("gates", &format!("is missing{NO_GATES}"));
         let stable_for = fields.optional("stableFor");
         let deadline = fields.optional("deadline");
+        let retaint = fields.optional("retaint");
+        let publish_condition = fields.optional("publishCondition");
         let dry_run = fields.flag("dryRun");
 
         let matcher = taint.as_ref().and_then(taints::matcher);
-        let node_selector =
+        let labels =
             node_selector.map_or_else(|| Some(BTreeMap::new()), |labels| labels_of(&labels));
-        if let (Some(taint), Some(matcher), Some(labels)) = (&taint, &matcher, &node_selector) {
-            let claim = Claim {
-                taint: matcher.clone(),
-                node_selector: labels.clone(),
-                line: taint.line(),
-            };
-            claim.check_against(claims, taint);
-            claims.push(claim);
+        if let (Some(taint), Some(matcher), Some(labels)) = (&taint, &matcher, &labels) {
+            claims.admit(To::Taint(matcher.clone()), labels, taint);
         }
         let gates = gates_list.and_then(|list| gates(&list));
         let stable_for = stable_for.and_then(|field| field.duration());
-        let deadline = deadline.and_then(|field| deadline_of(&field));
+        let deadline = deadline.and_then(|field| rule_options::deadline(&field));
+        let deadline = deadline.unwrap_or_default();
+        let retaint = retaint.and_then(|field| {
+            rule_options::check_retaint(&field, matcher.as_ref(), gates.as_deref(), deadline);
+            rule_options::retaint(&field)
+        });
+        let publish_condition = publish_condition.and_then(|field| {
+            let published = rule_options::publish_condition(&field)?;
+            if let Some(gates) = &gates {
+                rule_options::check_publish_condition(&field, &published, gates);
+            }
+            if let Some(labels) = &labels {
+                claims.admit(To::Condition(published.clone()), labels, &field);
+            }
+            Some(published)
+        });
         Some(Rule {
             name: name?,
             taint: matcher?,
-            node_selector: node_selector?,
+            node_selector: labels?,
             gates: gates?,
             stable_for: stable_for.unwrap_or_default(),
-            deadline: deadline.unwrap_or_default(),
+            deadline,
+            retaint,
+            publish_condition,
             dry_run,
         })
     })
@@ -111,51 +125,4 @@ pub(super) fn labels_of(cursor: &Cursor<'_>) -> Option<BTreeMap<String, String>>
     // All are read before one that is wrong makes the selector wrong.
     let labels: Vec<_> = labels.collect();
     labels.into_iter().collect()
-}
-
-fn deadline_of(cursor: &Cursor<'_>) -> Option<Deadline> {
-    cursor.mapping("deadline", |fields| {
-        let after = fields.optional("after").map(|field| field.duration());
-        let action = fields
-            .optional("action")
-            .map(|field| field.parsed(parse_action));
-        let default = Deadline::default();
-        Some(Deadline {
-            after: after.unwrap_or(Some(default.after))?,
-            action: action.unwrap_or(Some(default.action))?,
-        })
-    })
-}
-
-fn parse_action(name: &str) -> Result<DeadlineAction, String> {
-    let mut actions = DeadlineAction::ALL.into_iter();
-    let found = actions.find(|action| action.as_str() == name);
-    found.ok_or_else(|| format!("must be Keep or Remove, not {}", shown(name)))
-}
-
-/// What a rule removes, and where.
-struct Claim {
-    taint: TaintMatcher,
-    node_selector: BTreeMap<String, String>,
-    line: u64,
-}
-
-impl Claim {
-    fn check_against(&self, others: &[Self], at: &Cursor<'_>) {
-        if let Some(other) = others.iter().find(|other| self.overlaps(other)) {
-            at.report_key(format!(
-                "can match the same taint as the one in line {}; name different keys, values or effects, \
-                 or different values of one label in nodeSelector",
-                other.line
-            ));
-        }
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        let is_elsewhere = self.node_selector.iter().any(|(label, value)| {
-            let others = other.node_selector.get(label);
-            others.is_some_and(|others| others != value)
-        });
-        self.taint.overlaps(&other.taint) && !is_elsewhere
-    }
 }

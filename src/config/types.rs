@@ -16,6 +16,8 @@ use crate::taint::TaintMatcher;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
+    /// Whether to tell of what happens by Events on the Node too. Needs a permission of its own.
+    pub events: bool,
     /// Independent of each other; no two can match the same taint on the same Node.
     pub rules: Vec<Rule>,
 }
@@ -38,8 +40,35 @@ pub struct Rule {
     pub stable_for: Duration,
     /// What happens when the taint has been there for too long.
     pub deadline: Deadline,
+    /// Whether, and when, to put the taint back after it has gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retaint: Option<Retaint>,
+    /// Whether to tell the state of the gates by a condition of the Node too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish_condition: Option<PublishCondition>,
     /// Decide and report, write nothing.
     pub dry_run: bool,
+}
+
+/// `retaint`: keeps new pods away again when a gate has closed. Running pods are left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Retaint {
+    /// For how long some gate must have been closed (not unknown) without a break. Default and least: 30s.
+    #[serde(serialize_with = "duration::serialize")]
+    pub after: Duration,
+}
+
+impl Retaint {
+    /// The least `after`, and the default.
+    pub const LEAST: Duration = Duration::from_secs(30);
+}
+
+/// `publishCondition`: a condition in the Node's status that says whether the rule is ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PublishCondition {
+    /// The condition's type, such as `readiness.k8s.io/NetworkReady`.
+    #[serde(rename = "type")]
+    pub kind: String,
 }
 
 /// `deadline`: what happens when a gate never opens.
@@ -95,6 +124,8 @@ impl Rule {
             gates,
             stable_for: Duration::ZERO,
             deadline: Deadline::default(),
+            retaint: None,
+            publish_condition: None,
             dry_run: false,
         }
     }

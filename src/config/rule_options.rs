@@ -1,0 +1,114 @@
+//! From the tree to what a rule does beside the removal.
+
+use super::cursor::Cursor;
+use super::syntax::{QUALIFIED_NAME, shown};
+use super::types::{
+    Condition, Deadline, DeadlineAction, Gate, Observation, PublishCondition, Retaint,
+};
+use super::{NodeCondition, Observed, duration};
+use crate::taint::{Effect, TaintMatcher};
+
+/// The conditions that the kubelet, and what sets up routes, write and rely on.
+const OWNED_CONDITIONS: [&str; 5] = [
+    "Ready",
+    "MemoryPressure",
+    "DiskPressure",
+    "PIDPressure",
+    "NetworkUnavailable",
+];
+
+pub(super) fn deadline(cursor: &Cursor<'_>) -> Option<Deadline> {
+    cursor.mapping("deadline", |fields| {
+        let after = fields.optional("after").map(|field| field.duration());
+        let action = fields
+            .optional("action")
+            .map(|field| field.parsed(parse_action));
+        let default = Deadline::default();
+        Some(Deadline {
+            after: after.unwrap_or(Some(default.after))?,
+            action: action.unwrap_or(Some(default.action))?,
+        })
+    })
+}
+
+fn parse_action(name: &str) -> Result<DeadlineAction, String> {
+    let mut actions = DeadlineAction::ALL.into_iter();
+    let found = actions.find(|action| action.as_str() == name);
+    found.ok_or_else(|| format!("must be Keep or Remove, not {}", shown(name)))
+}
+
+pub(super) fn retaint(cursor: &Cursor<'_>) -> Option<Retaint> {
+    cursor.mapping("retaint", |fields| {
+        let Some(field) = fields.optional("after") else {
+            return Some(Retaint {
+                after: Retaint::LEAST,
+            });
+        };
+        let after = field.duration()?;
+        if after < Retaint::LEAST {
+            field.report(format!(
+                "must be {} or more: a component that restarts must not close the node at once",
+                duration::shown(Retaint::LEAST)
+            ));
+            return None;
+        }
+        Some(Retaint { after })
+    })
+}
+
+/// Whether the rest of the rule allows a `retaint`, which stands `at`. What could not be read is `None`.
+pub(super) fn check_retaint(
+    at: &Cursor<'_>,
+    taint: Option<&TaintMatcher>,
+    gates: Option<&[Gate]>,
+    deadline: Deadline,
+) {
+    if taint.is_some_and(|taint| taint.effect != Some(Effect::NoSchedule)) {
+        at.report_key(
+            "needs taint.effect: NoSchedule, so that there is one taint to put back, and one that evicts no pod",
+        );
+    }
+    if gates.is_some_and(<[_]>::is_empty) {
+        at.report_key("needs a gate: without any, nothing can close");
+    }
+    if deadline.action == DeadlineAction::Remove {
+        at.report_key(
+            "contradicts deadline.action: Remove, which has a node used although a gate is closed; leave out one of them",
+        );
+    }
+}
+
+pub(super) fn publish_condition(cursor: &Cursor<'_>) -> Option<PublishCondition> {
+    cursor.mapping("publishCondition", |fields| {
+        let field = fields.required("type")?;
+        let kind = field.text(&QUALIFIED_NAME)?;
+        if OWNED_CONDITIONS.contains(&kind.as_str()) {
+            field.report(format!(
+                "must not be {kind}, which Kubernetes itself writes; take a name of your own, such as readiness.k8s.io/NetworkReady"
+            ));
+            return None;
+        }
+        Some(PublishCondition { kind })
+    })
+}
+
+/// Whether the gates of a rule that publishes a condition, `at`, look at anything but that.
+pub(super) fn check_publish_condition(
+    at: &Cursor<'_>,
+    published: &PublishCondition,
+    gates: &[Gate],
+) {
+    let conditions = gates.iter().flat_map(Gate::conditions);
+    let waits_for_itself = conditions.into_iter().find(|condition| {
+        let Condition::Observation(Observation { object, .. }) = condition else {
+            return false;
+        };
+        matches!(object, Observed::NodeCondition(NodeCondition { kind, .. }) if *kind == published.kind)
+    });
+    if let Some(gate) = waits_for_itself {
+        at.report_key(format!(
+            "names the condition that the gate {:?} of the same rule waits for: neither could ever change",
+            gate.name()
+        ));
+    }
+}
