@@ -86,26 +86,26 @@ async fn demonstrate() -> Result<bool> {
         anyhow!("the agent ended")
     };
     let mut observer = Observer::new(&scene, status.clone(), logs.clone());
-    let played = async {
-        story::play(&scene, status, &start).await?;
-        inside::read(&logs).await
+    let mut pages = Pages::default();
+    let story = async {
+        let played = story::play(&scene, status, &start).await;
+        pages = inside::read(&logs).await?;
+        played
     };
     // One thread, and the agent goes before its observer: what it says of the gates is on record before a request that
     // follows from it can leave here.
-    let seen: Result<Pages> = tokio::select! {
+    let played = tokio::select! {
         biased;
         error = agent => Err(error),
         error = observer.observe() => Err(error),
-        pages = played => pages,
+        played = story => played,
         _ = ctrl_c() => Err(anyhow!("interrupted")),
-    };
-    let (pages, failure) = match seen {
-        Ok(pages) => (pages, None),
-        Err(error) => (Pages::default(), Some(format!("{error:#}"))),
     };
     let record = observer.into_record(pages.overdue)?;
     let mut verdict = verdict::judge(&record, &EXPECTED);
-    verdict.problems.splice(..0, failure);
+    if let Err(error) = played {
+        verdict.problems.insert(0, format!("{error:#}"));
+    }
     report::summary(&scene.timeline, &record, &verdict)?;
     Ok(verdict.problems.is_empty())
 }
