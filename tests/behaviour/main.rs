@@ -14,6 +14,7 @@ mod karpenter;
 mod observations;
 mod once;
 mod removal;
+mod retaint;
 mod scene;
 mod server;
 mod stopping;
