@@ -14,9 +14,14 @@ pub(crate) fn path(request: &Request) -> &str {
 
 /// With the operations of a JSON Patch, or what a watch selects.
 pub(crate) fn describe(request: &Request, operations: &[Value]) -> String {
-    let operations = operations
-        .iter()
-        .map(|operation| format!("{} {}", text(operation, "op"), text(operation, "path")));
+    let alike = operations.chunk_by(|one, next| one["op"] == next["op"]);
+    let operations = alike.map(|alike| {
+        let paths: Vec<_> = alike
+            .iter()
+            .map(|operation| text(operation, "path"))
+            .collect();
+        format!("{} {}", text(&alike[0], "op"), paths.join(" "))
+    });
     let selectors = request.uri.split(['?', '&']);
     let selectors = selectors.filter_map(|part| part.strip_prefix("fieldSelector="));
     let details: Vec<_> = operations
