@@ -96,8 +96,17 @@ async fn objects_of_another_kind_are_apart_but_for_their_versions() {
     assert_eq!(nodes.next().await.unwrap(), "5");
     assert_eq!(server.revisions("n").len(), 2);
     server.delete_node("n");
-    let path = "/apis/storage.k8s.io/v1/csinodes/n";
-    assert_eq!(get(&client, path).await.unwrap()["spec"], json!({}));
+    let path = "/apis/storage.k8s.io/v1/csinodes";
+    let csi_node = get(&client, &format!("{path}/n")).await.unwrap();
+    assert_eq!(csi_node["spec"], json!({}));
+
+    let request = get_request(&format!("{path}?watch=true&allowWatchBookmarks=true"));
+    let mut csi_nodes = pin!(client.request_events::<Value>(request).await.unwrap());
+    let event = csi_nodes.next().await.unwrap().unwrap();
+    assert!(matches!(event, WatchEvent::Added(found) if found == csi_node));
+    server.send_bookmark();
+    let event = csi_nodes.next().await.unwrap().unwrap();
+    assert!(matches!(event, WatchEvent::Bookmark(bookmark) if bookmark.types.kind == "CSINode"));
 }
 
 #[tokio::test]
