@@ -33,11 +33,13 @@ pub enum Reason {
     DeadlineExceeded,
     /// It comes back as often as it is removed.
     TaintKeepsComingBack,
+    /// The configuration file is bad, and the active configuration stays.
+    ReloadFailed,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::TaintRemoved,
         Self::TaintRemovedByOther,
         Self::RemovalWaiting,
@@ -46,6 +48,7 @@ impl Reason {
         Self::PutBackDenied,
         Self::DeadlineExceeded,
         Self::TaintKeepsComingBack,
+        Self::ReloadFailed,
     ];
 
     /// As the Event's `reason` has it.
@@ -60,6 +63,7 @@ impl Reason {
             Self::PutBackDenied => "PutBackDenied",
             Self::DeadlineExceeded => "DeadlineExceeded",
             Self::TaintKeepsComingBack => "TaintKeepsComingBack",
+            Self::ReloadFailed => "ReloadFailed",
         }
     }
 
@@ -73,7 +77,8 @@ impl Reason {
             | Self::TaintPutBack
             | Self::PutBackDenied
             | Self::DeadlineExceeded
-            | Self::TaintKeepsComingBack => EventType::Warning,
+            | Self::TaintKeepsComingBack
+            | Self::ReloadFailed => EventType::Warning,
         }
     }
 
@@ -87,15 +92,17 @@ impl Reason {
             | Self::RemovalDenied
             | Self::TaintKeepsComingBack => "RemoveTaint",
             Self::TaintPutBack | Self::PutBackDenied => "PutTaintBack",
+            Self::ReloadFailed => "ReloadConfiguration",
         }
     }
 }
 
-/// The Event of a notice, if it is worth one. Pure.
+/// The Event of a notice, if it is worth one; an Event is a write, so a dry run has none. Pure.
 #[must_use]
 pub fn event(notice: &Notice) -> Option<Event> {
     let Notice { rule, taint, .. } = notice;
     let (reason, note) = match &notice.what {
+        _ if notice.dry_run => return None,
         What::Tainted | What::Restored(_) | What::RemovedByOther { ready: true } => return None,
         What::Removed { taint, .. } => (
             Reason::TaintRemoved,
@@ -158,14 +165,27 @@ pub fn event(notice: &Notice) -> Option<Event> {
             ),
         ),
     };
-    Some(Event {
+    Some(of(reason, &note))
+}
+
+/// The Event of a configuration file that is bad, with these problems, one a line. Pure.
+#[must_use]
+pub fn bad_file(problems: &str) -> Event {
+    let problems: Vec<_> = problems.lines().collect();
+    let problems = problems.join("; ");
+    let note = format!("The configuration is bad; the active one stays: {problems}");
+    of(Reason::ReloadFailed, &note)
+}
+
+fn of(reason: Reason, note: &str) -> Event {
+    Event {
         type_: reason.event_type(),
         reason: reason.as_str().into(),
-        // What gates and servers say is not in our hands.
-        note: Some(printable_bytes(&note, MAX_NOTE)),
+        // What gates and servers say, and what is in files, is not in our hands.
+        note: Some(printable_bytes(note, MAX_NOTE)),
         action: reason.action().into(),
         secondary: None,
-    })
+    }
 }
 
 /// `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.

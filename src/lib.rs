@@ -7,23 +7,26 @@
 pub mod agent;
 pub mod api;
 pub mod backoff;
+mod blocking;
 mod boot;
 pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod conflist;
 pub mod events;
+pub mod fs_watch;
 pub mod gate;
 pub mod logging;
 pub mod node;
 pub mod notice;
+pub mod reload;
 pub mod rule;
 pub mod server;
 pub mod status;
 pub mod taint;
 mod text;
 mod text_file;
-mod tokens;
 
 /// `User-Agent` of every request, to the API server and to probed endpoints.
 pub(crate) const USER_AGENT: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));
+mod tokens;

@@ -15,6 +15,8 @@ pub struct Notice {
     pub rule: String,
     /// `KEY[=VALUE][:EFFECT]`, as the rule has it.
     pub taint: String,
+    /// Whether the rule writes nothing.
+    pub dry_run: bool,
     /// The `metadata.uid` of the Node it is about.
     pub node_uid: Option<String>,
     /// What happened.

@@ -2,14 +2,12 @@
 
 use tracing::debug;
 
-use crate::config::Rule;
 use crate::events;
 use crate::notice::Notice;
 
 /// Tells of what happens to rules.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Teller {
-    /// `None`: nothing is to be written.
     events: Option<events::Sender>,
 }
 
@@ -19,10 +17,11 @@ impl Teller {
         Self { events }
     }
 
-    /// The one for `rule`: an Event is a write, too.
-    pub(super) fn of(mut self, rule: &Rule) -> Self {
-        self.events = self.events.filter(|_| !rule.dry_run);
-        self
+    /// At first there are none.
+    pub(super) fn switch_events(&self, on: bool) {
+        if let Some(events) = &self.events {
+            events.switch(on);
+        }
     }
 
     /// `aloud`: where each telling costs a reader something, and not merely counted.
@@ -34,6 +33,13 @@ impl Teller {
         notice.log();
         if let Some(events) = &self.events {
             events.send(notice);
+        }
+    }
+
+    /// The configuration file is bad. The log has it from where that was found.
+    pub(super) fn tell_of_bad_file(&self, node_uid: &str, message: &str) {
+        if let Some(events) = &self.events {
+            events.send_of_bad_file(node_uid, message);
         }
     }
 }

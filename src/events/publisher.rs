@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
-use super::event;
+use super::{bad_file, event};
 use crate::api::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
 use crate::notice::Notice;
@@ -65,6 +65,7 @@ pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
 /// An Event that waits to be sent.
 struct Waiting {
     since: Instant,
+    /// Empty for what is of no rule.
     rule: String,
     node_uid: String,
     event: Event,
@@ -86,16 +87,25 @@ impl Sender {
 
     /// Has an Event made of `notice`, if it is worth one and Events are on.
     pub fn send(&self, notice: &Notice) {
+        if let (Some(event), Some(node_uid)) = (event(notice), &notice.node_uid) {
+            self.enqueue(&notice.rule, node_uid, event);
+        }
+    }
+
+    /// The same of a configuration file that is bad, with these problems, one a line.
+    pub fn send_of_bad_file(&self, node_uid: &str, problems: &str) {
+        // No rule's name is empty.
+        self.enqueue("", node_uid, bad_file(problems));
+    }
+
+    fn enqueue(&self, rule: &str, node_uid: &str, event: Event) {
         if !self.on.load(Ordering::Relaxed) {
             return;
         }
-        let (Some(event), Some(node_uid)) = (event(notice), notice.node_uid.clone()) else {
-            return;
-        };
         let waiting = Waiting {
             since: Instant::now(),
-            rule: notice.rule.clone(),
-            node_uid,
+            rule: rule.to_owned(),
+            node_uid: node_uid.to_owned(),
             event,
         };
         if self.queue.try_send(waiting).is_err() {

@@ -1,22 +1,22 @@
 //! A server that does not allow the removal.
 
-use std::io::Write as _;
-
 use tempfile::NamedTempFile;
+use testkit::DEADLINE;
 use testkit::api::{Answer, Verb};
+use tokio::time::timeout;
 
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
 
-const REFUSED: &str = "the server refused the removal";
+pub(crate) const REFUSED: &str = "the server refused the removal";
 
-/// Has a policy keep the taint with this key on the Node, and returns the file of the policy once it is in force.
+/// Has the server refuse, by an admission policy, to have the taint with this key removed. Gives the policy's file.
 pub(crate) async fn keep_taint(scene: &OnCluster, key: &str) -> NamedTempFile {
-    let (name, taint) = (scene.name, format!("{key}:NoSchedule"));
+    let name = scene.name;
     let policy = format!(
         "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
-metadata: {{name: keeps-a-taint-of-{name}}}
+metadata: {{name: keeps-taint-of-{name}}}
 spec:
   matchConstraints:
     resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}}]
@@ -27,27 +27,23 @@ spec:
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
-metadata: {{name: keeps-a-taint-of-{name}}}
-spec: {{policyName: keeps-a-taint-of-{name}, validationActions: [Deny]}}
+metadata: {{name: keeps-taint-of-{name}}}
+spec: {{policyName: keeps-taint-of-{name}, validationActions: [Deny]}}
 "
     );
-    let mut file = NamedTempFile::new().unwrap();
-    file.write_all(policy.as_bytes()).unwrap();
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), policy).unwrap();
     let path = file.path().to_str().unwrap();
     scene.cluster.kubectl(&["apply", "-f", path]).await.unwrap();
     // A policy takes effect some time after it is there.
+    let all = scene.taints().await;
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
     let in_force = async {
-        while scene.cluster.set_taints(name, &[TAINT]).await.is_ok() {
-            scene
-                .cluster
-                .set_taints(name, &[&taint, TAINT])
-                .await
-                .unwrap();
+        while scene.cluster.set_taints(name, &[]).await.is_ok() {
+            scene.cluster.set_taints(name, &all).await.unwrap();
         }
     };
-    tokio::time::timeout(testkit::DEADLINE, in_force)
-        .await
-        .unwrap();
+    timeout(DEADLINE, in_force).await.unwrap();
     file
 }
 

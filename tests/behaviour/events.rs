@@ -1,5 +1,6 @@
 //! Events on the Node.
 
+mod reload;
 mod trouble;
 
 use std::pin::pin;

@@ -147,6 +147,7 @@ impl RuleAtWork {
         let notice = Notice {
             rule: self.rule().name.clone(),
             taint: self.rule().taint.to_string(),
+            dry_run: self.rule().dry_run,
             node_uid: self.state.uid().map(str::to_owned),
             what,
         };

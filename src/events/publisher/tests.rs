@@ -6,6 +6,7 @@ fn notice(rule: &str, what: What) -> Notice {
     Notice {
         rule: rule.into(),
         taint: "k:NoSchedule".into(),
+        dry_run: false,
         node_uid: Some("u".into()),
         what,
     }

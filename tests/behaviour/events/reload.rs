@@ -1,0 +1,71 @@
+//! Another configuration while the agent runs.
+
+use super::{ON, READY, all, scene, told};
+use crate::scene::TAINT;
+
+const RELOADED: &str = "reloaded the configuration";
+
+#[tokio::test]
+async fn events_are_switched_on_and_off_while_the_agent_runs() {
+    let Some(scene) = scene("switched", &[TAINT], READY).await else {
+        return;
+    };
+    let (cluster, name) = (scene.cluster, scene.name);
+    scene.gates.configure(READY);
+    let agent = scene.agent(&[]);
+    agent.wait_for_message("removed the taint").await.unwrap();
+    let again = READY.replace("name: ready", "name: again");
+    let rules = [
+        format!("{READY}{ON}"),
+        READY.to_owned(),
+        format!("{again}{ON}"),
+    ];
+    for (version, rules) in (1..).zip(rules) {
+        scene.gates.configure(&rules);
+        agent.wait_for_count(RELOADED, version).await.unwrap();
+        cluster.set_taints(name, &[TAINT]).await.unwrap();
+        let removals = agent.wait_for_count("removed the taint", version + 1);
+        removals.await.unwrap();
+        if version == 1 {
+            told(cluster, name, "TaintRemoved", 1).await;
+        }
+    }
+    // They are sent in their order: what there is by now is all of them.
+    let note = |rule: &str| format!("Removed the taint {TAINT} (rule {rule})");
+    let last = async {
+        while !all(cluster, name)
+            .await
+            .iter()
+            .any(|it| it.1 == note("again"))
+        {}
+    };
+    tokio::time::timeout(testkit::DEADLINE, last).await.unwrap();
+    let removed = |rule: &str| ("TaintRemoved".to_owned(), note(rule));
+    assert_eq!(
+        all(cluster, name).await,
+        [removed("again"), removed("ready")]
+    );
+    let requests = scene.requests().await;
+    let events = requests.iter().filter(|it| it.uri.contains("/events"));
+    assert_eq!(events.count(), 2, "the second removal is not told of");
+}
+
+/// receptor#350 (B30).
+#[tokio::test]
+async fn a_bad_configuration_file_has_an_event() {
+    let Some(scene) = scene("bad-file", &[TAINT], READY).await else {
+        return;
+    };
+    let _agent = scene.agent(&[]);
+    told(scene.cluster, scene.name, "TaintRemoved", 1).await;
+    scene.gates.configure("- {name: bad, gates: []}\n");
+    let event = told(scene.cluster, scene.name, "ReloadFailed", 1).await;
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["action"], "ReloadConfiguration");
+    let note = event["note"].as_str().unwrap();
+    let beginning = "The configuration is bad; the active one stays: ";
+    assert!(
+        note.starts_with(beginning) && note.contains("taint"),
+        "{note}"
+    );
+}
