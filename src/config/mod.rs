@@ -18,6 +18,7 @@ mod observed;
 mod problem;
 mod rule_options;
 mod rules;
+pub mod schema;
 mod syntax;
 mod taints;
 mod tree;
@@ -25,6 +26,7 @@ mod types;
 mod unique;
 mod url;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use checks::{
@@ -35,7 +37,10 @@ pub use file::load;
 pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
 pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
 pub use problem::{LoadError, Problems};
+pub(crate) use schema::Form;
+pub(crate) use syntax::{LABEL_VALUE, QUALIFIED_NAME};
 pub use taints::parse_taint;
+pub(crate) use taints::refuse_owned;
 pub use types::{
     Condition, Configuration, Deadline, DeadlineAction, Gate, Group, Observation, Probe,
     PublishCondition, Retaint, Rule, Schedule,
@@ -49,6 +54,21 @@ use problem::Problem;
 pub const API_VERSION: &str = "untaint/v1alpha1";
 /// `kind` of the file.
 pub const KIND: &str = "UntaintConfiguration";
+
+/// A configuration with its identity.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "UntaintConfiguration")]
+struct File<'a> {
+    /// The version of this format.
+    #[schemars(extend("const" = API_VERSION))]
+    api_version: &'static str,
+    /// The kind of file.
+    #[schemars(extend("const" = KIND))]
+    kind: &'static str,
+    #[serde(flatten)]
+    configuration: &'a Configuration,
+}
 
 /// Reads the text of a configuration file. The error has all problems of the text, each with its place.
 pub fn parse(text: &str) -> Result<Configuration, Problems> {
@@ -69,14 +89,6 @@ pub fn parse(text: &str) -> Result<Configuration, Problems> {
 /// Writes a configuration as [`parse`] reads it, with every default filled in.
 #[must_use]
 pub fn show(configuration: &Configuration) -> String {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct File<'a> {
-        api_version: &'static str,
-        kind: &'static str,
-        #[serde(flatten)]
-        configuration: &'a Configuration,
-    }
     #[expect(
         clippy::expect_used,
         reason = "the types have string keys only and bounded durations"
