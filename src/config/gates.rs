@@ -179,9 +179,8 @@ fn schedule(fields: &mut Fields<'_, '_>) -> Schedule {
     };
     let default = Schedule::default();
     let initial_delay = seconds("initialDelaySeconds", 0.0, default.initial_delay);
-    let least = MIN_SECONDS;
-    let period = seconds("periodSeconds", least, default.period);
-    let timeout = seconds("timeoutSeconds", least, default.timeout);
+    let period = seconds("periodSeconds", MIN_SECONDS, default.period);
+    let timeout = seconds("timeoutSeconds", MIN_SECONDS, default.timeout);
     let mut threshold = |name, default| {
         let field = fields.optional(name);
         let read = field.and_then(|field| field.whole_number(&(1..=MAX_THRESHOLD)));

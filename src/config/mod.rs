@@ -55,7 +55,7 @@ pub const API_VERSION: &str = "untaint/v1alpha1";
 /// `kind` of the file.
 pub const KIND: &str = "UntaintConfiguration";
 
-/// A configuration with its identity.
+/// The configuration of untaint: which taints it removes from its own Node, and when.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "UntaintConfiguration")]

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::document::anchor;
 
 const END: &str = "<!-- end -->";
-const HEAD: &str = "| field | type | default | meaning |\n|---|---|---|---|\n";
+const HEAD: &str = "\n| field | type | default | meaning |\n|---|---|---|---|\n";
 
 /// `page` with its tables as `schema` has them. Every field of the file must be in one.
 pub(crate) fn with_tables(page: &str, schema: &Value) -> String {
@@ -34,7 +34,7 @@ pub(crate) fn with_tables(page: &str, schema: &Value) -> String {
             missing.remove(&(name, field));
         }
         assert!(lines.any(|line| line == END), "no {END} after {line}");
-        writeln!(filled, "{END}").unwrap();
+        writeln!(filled, "\n{END}").unwrap();
     }
     assert!(missing.is_empty(), "in no table: {missing:?}");
     filled
