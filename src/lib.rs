@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod api;
 pub mod backoff;
+mod boot;
 pub mod cli;
 pub mod commands;
 pub mod config;
@@ -24,3 +25,4 @@ mod text_file;
 
 /// `User-Agent` of every request, to the API server and to probed endpoints.
 pub(crate) const USER_AGENT: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));
+mod tokens;

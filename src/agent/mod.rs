@@ -16,13 +16,14 @@ use tracing::{debug, warn};
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
+use crate::boot;
 use crate::config::Configuration;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::node;
-use crate::node::removal::Writes;
 use crate::node::view::{Latest, NodeView};
+use crate::node::writes::Writes;
 use crate::status::{NodeStatus, Status};
 use calls::Pending;
 use connection::Connection;
@@ -105,9 +106,10 @@ impl<'a> Agent<'a> {
             },
         };
         let teller = Teller::default();
+        let boot = boot::just_now();
         let rules = configuration.rules.into_iter().enumerate();
         let rules = rules.map(|(index, rule)| {
-            RuleAtWork::new(index, rule, surroundings.clone(), teller.clone())
+            RuleAtWork::new(index, rule, boot, surroundings.clone(), teller.clone())
         });
         Self {
             api,
@@ -131,7 +133,8 @@ impl<'a> Agent<'a> {
         mut heard: mpsc::Receiver<News<NodeView>>,
         mut pings: mpsc::Receiver<Ping>,
     ) {
-        let mut pending = Pending::default();
+        let mut pending = Pending::NONE;
+        let mut publishing = Pending::NONE;
         let mut alive_until = None;
         loop {
             // All that is known comes before what follows from it.
@@ -146,18 +149,25 @@ impl<'a> Agent<'a> {
                 warn!("stood still; evaluating the gates afresh");
                 self.rules.iter_mut().for_each(|rule| rule.paused(now));
             }
-            // While a removal is under way, what happens to its taints may be its own doing: its answer decides.
-            if !pending.is_removal() {
+            // While a change is under way, what happens to its taints may be its own doing: its answer decides.
+            if !pending.is_change() {
                 self.step(now);
             }
             if pending.is_none() {
                 pending = self.next_call(now);
             }
+            if publishing.is_none() {
+                publishing = self.next_publication(now);
+            }
             self.publish();
             // While open gates count for something, it must be noticed when this loop does not run.
             let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
             alive_until = counts.then(|| now + PAUSE);
-            let wake = self.wake_at(&pending).into_iter().chain(alive_until).min();
+            let wake = self
+                .wake_at(&pending, &publishing)
+                .into_iter()
+                .chain(alive_until)
+                .min();
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
                 Some(update) = self.updates.recv() => self.rules[update.place.rule].take(Instant::now(), update),
@@ -167,6 +177,7 @@ impl<'a> Agent<'a> {
                         return;
                     }
                 }
+                (told, answer) = publishing.answered() => self.take_published(&told, answer),
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
             }
@@ -190,7 +201,7 @@ impl<'a> Agent<'a> {
         let node = self.latest.get();
         let waits_for_node = |rule: &RuleAtWork| node.is_none() && rule.all_open();
         let mut rules = self.rules.iter();
-        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants_removal());
+        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants().is_some());
         self.urgent
             .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
         if let Some(once) = &mut self.once {

@@ -7,6 +7,7 @@
 
 mod absence;
 mod commands;
+mod condition;
 mod credentials;
 mod denial;
 mod faults;
@@ -14,6 +15,7 @@ mod karpenter;
 mod observations;
 mod once;
 mod removal;
+mod retaint;
 mod scene;
 mod server;
 mod stopping;
