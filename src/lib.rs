@@ -7,15 +7,18 @@
 pub mod agent;
 pub mod api;
 pub mod backoff;
+mod blocking;
 mod boot;
 pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod conflist;
+pub mod fs_watch;
 pub mod gate;
 pub mod logging;
 pub mod node;
 pub mod notice;
+pub mod reload;
 pub mod rule;
 pub mod server;
 pub mod status;

@@ -140,20 +140,23 @@ async fn healthz(sources: &Sources) -> Response<Full<Bytes>> {
     }
 }
 
-/// The Node has been seen once. An API server that is away later is no reason to make the pod unready.
+/// The Node has been seen once, and the configuration is what the file says. An API server that is away later is no
+/// reason to make the pod unready.
 fn readyz(sources: &Sources) -> Response<Full<Bytes>> {
-    if sources
-        .status
-        .borrow()
-        .as_ref()
-        .is_some_and(|status| status.node.seen)
-    {
-        text(StatusCode::OK, "ok\n")
-    } else {
-        text(
+    let status = sources.status.borrow();
+    let Some(status) = status.as_ref().filter(|status| status.node.seen) else {
+        return text(
             StatusCode::SERVICE_UNAVAILABLE,
             "the node has not been seen yet\n",
-        )
+        );
+    };
+    match &status.configuration.last_failure {
+        Some(failure) if status.configuration.failing => {
+            let problems = &failure.message;
+            let body = format!("the configuration is bad; the active one stays:\n{problems}\n");
+            text(StatusCode::SERVICE_UNAVAILABLE, &body)
+        }
+        _ => text(StatusCode::OK, "ok\n"),
     }
 }
 

@@ -23,6 +23,7 @@ use tokio::signal::ctrl_c;
 use tokio::sync::{Notify, mpsc, watch};
 use untaint::agent::{self, Options};
 use untaint::api::{ApiServer, Source};
+use untaint::reload::Loaded;
 
 use observer::Observer;
 use scene::{NODE, Scene};
@@ -52,18 +53,21 @@ async fn demonstrate() -> Result<bool> {
     let scene = Scene::set().await?;
     report::introduction(&scene)?;
     let api = ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?;
-    let configuration = scene.configuration()?;
+    let loaded = Loaded::without_file(scene.configuration()?);
     let options = Options {
         node_name: NODE.into(),
         once: None,
+        dry_run: false,
     };
+    // The configuration stays as it is.
+    let (_reloads, reloaded) = mpsc::channel(1);
     let (sender, status) = watch::channel(None);
     // Nobody asks whether the loop is alive.
     let (_pings, pinged) = mpsc::channel(1);
     let start = Notify::new();
     let agent = async {
         start.notified().await;
-        agent::run(configuration, Arc::new(api), options, sender, pinged).await;
+        agent::run(loaded, reloaded, Arc::new(api), options, sender, pinged).await;
         Err(anyhow!("the agent ended"))
     };
     let mut observer = Observer::new(&scene, status.clone());

@@ -8,12 +8,14 @@
 mod absence;
 mod commands;
 mod condition;
+mod config_map;
 mod credentials;
 mod denial;
 mod faults;
 mod karpenter;
 mod observations;
 mod once;
+mod reload;
 mod removal;
 mod retaint;
 mod scene;
