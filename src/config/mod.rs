@@ -1,8 +1,9 @@
 //! The configuration: one YAML file, read strictly into validated values.
 //!
 //! [`parse`] is pure; [`load`] reads a file. Text → `tree` (YAML with places) → `cursor`, `fields` (values by name,
-//! problems collected) → `rules`, `rule_options`, `taints`, `gates`, `network`, `objects` (meaning). The types have the shape and the field names
-//! of the file, so that [`parse`] reads again what [`show`] writes.
+//! problems collected) → `rules`, `rule_options`, `taints`, `gates`, `network`, `objects` (meaning). The types have the
+//! shape and the field names of the file, so that [`parse`] reads again what [`show`] writes, and [`schema`] is their
+//! JSON Schema.
 
 mod checks;
 mod claims;
@@ -15,6 +16,7 @@ mod gates;
 mod network;
 mod objects;
 mod observed;
+mod options;
 mod problem;
 mod rule_options;
 mod rules;
@@ -36,15 +38,13 @@ pub use checks::{
 pub use file::{load, parse_file, read};
 pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
 pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
+pub use options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 pub use problem::{LoadError, Problems};
 pub(crate) use schema::Form;
 pub(crate) use syntax::{LABEL_VALUE, QUALIFIED_NAME};
 pub use taints::parse_taint;
 pub(crate) use taints::refuse_owned;
-pub use types::{
-    Condition, Configuration, Deadline, DeadlineAction, Gate, Group, Observation, Probe,
-    PublishCondition, Retaint, Rule, Schedule,
-};
+pub use types::{Condition, Configuration, Gate, Group, Observation, Probe, Rule, Schedule};
 pub use url::http_get_from_url;
 
 use cursor::{Context, Cursor};

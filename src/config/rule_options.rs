@@ -1,10 +1,9 @@
 //! From the tree to what a rule does beside the removal.
 
 use super::cursor::Cursor;
+use super::options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 use super::syntax::{QUALIFIED_NAME, shown};
-use super::types::{
-    Condition, Deadline, DeadlineAction, Gate, Observation, PublishCondition, Retaint,
-};
+use super::types::{Condition, Gate, Observation};
 use super::{NodeCondition, Observed, duration};
 use crate::taint::{Effect, TaintMatcher};
 
