@@ -175,6 +175,7 @@ impl RuleAtWork {
             name: rule.name.clone(),
             taint: rule.taint.to_string(),
             decision: self.decision().as_str(),
+            meaning: self.decision().meaning(),
             since: self.since,
             overdue: self.state.is_overdue(),
             dry_run: rule.dry_run,
