@@ -8,6 +8,7 @@ pub mod agent;
 pub mod api;
 pub mod backoff;
 mod blocking;
+mod boot;
 pub mod cli;
 pub mod commands;
 pub mod config;
@@ -27,3 +28,4 @@ mod text_file;
 
 /// `User-Agent` of every request, to the API server and to probed endpoints.
 pub(crate) const USER_AGENT: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));
+mod tokens;

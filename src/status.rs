@@ -96,6 +96,8 @@ pub struct RuleStatus {
     pub taint: String,
     /// See [`crate::rule::Decision`].
     pub decision: &'static str,
+    /// What that means, in a few words.
+    pub meaning: &'static str,
     /// Since when that has been the decision.
     pub since: Timestamp,
     /// Whether the taint has been there for longer than the rule's `deadline`.
@@ -107,9 +109,17 @@ pub struct RuleStatus {
     /// When this process last removed the taint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_removal: Option<Timestamp>,
-    /// The server's words, while it refuses the removal.
+    /// The server's words, while it refuses to have the taint removed or put back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
+}
+
+impl RuleStatus {
+    /// Whether the Node needs nothing more of it.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.decision, "absent" | "not-selected")
+    }
 }
 
 /// A gate.
@@ -125,3 +135,6 @@ pub struct GateStatus {
     /// Since when that has been the state.
     pub since: Timestamp,
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

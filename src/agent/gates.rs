@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use tracing::{debug, info};
 
 use crate::config::{Gate, Rule};
-use crate::gate::Outcome;
 use crate::gate::observation::NodeSight;
 use crate::gate::report::Update;
 use crate::gate::set::{GateAtWork, Surroundings};
+use crate::gate::{Outcome, State};
 use crate::logging::Allowance;
 use crate::status::GateStatus;
 
@@ -62,8 +62,22 @@ impl ObservedGates {
         gates.join("; ")
     }
 
-    pub(crate) fn all_open(&self) -> bool {
-        self.gates.iter().all(|gate| gate.gate.is_open())
+    /// Whether each has been evaluated in this round.
+    pub(crate) fn are_evaluated(&self) -> bool {
+        self.gates.iter().all(|gate| gate.gate.is_evaluated())
+    }
+
+    /// What they say together.
+    pub(crate) fn together(&self) -> State {
+        let mut together = State::Open;
+        for gate in &self.gates {
+            match gate.gate.state().state() {
+                State::Open => {}
+                State::Closed => return State::Closed,
+                State::Unknown => together = State::Unknown,
+            }
+        }
+        together
     }
 
     /// See [`GateAtWork::run`].
@@ -113,11 +127,12 @@ impl ObservedGate {
 
     fn observe(&mut self, now: Instant, rule: &str) {
         let outcome = self.gate.state();
-        let changed = self.status.state != outcome.state();
+        let changed = self.status.state != outcome.state().as_str();
         if !changed && self.status.message == outcome.message() {
             return;
         }
-        let (gate, state, reason) = (self.gate.spec().name(), outcome.state(), outcome.message());
+        let (gate, reason) = (self.gate.spec().name(), outcome.message());
+        let state = outcome.state().as_str();
         if outcome.is_evaluated() && self.allowance.take(now) {
             info!(rule, gate, state, reason, "evaluated the gate");
         } else {
@@ -135,7 +150,7 @@ impl ObservedGate {
 fn gate_status(name: &str, outcome: &Outcome, since: Timestamp) -> GateStatus {
     GateStatus {
         name: name.to_owned(),
-        state: outcome.state(),
+        state: outcome.state().as_str(),
         message: outcome.message().to_owned(),
         since,
     }

@@ -11,18 +11,20 @@ mod teller;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
 use tracing::{debug, warn};
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
+use crate::boot;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::node;
-use crate::node::removal::Writes;
 use crate::node::view::{Latest, NodeView};
+use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
 use crate::status::{ConfigurationStatus, NodeStatus, Status};
 use calls::Pending;
@@ -81,6 +83,8 @@ struct Agent<'a> {
     /// For the gates of rules to come.
     surroundings: Surroundings,
     teller: Teller,
+    /// The boot that this process came up with, if it did.
+    boot: Option<Timestamp>,
     latest: Latest,
     seen: bool,
     writes: Writes,
@@ -122,6 +126,7 @@ impl<'a> Agent<'a> {
             rules: Vec::new(),
             surroundings,
             teller: Teller::default(),
+            boot: boot::just_now(),
             latest: Latest::default(),
             seen: false,
             writes: Writes::default(),
@@ -143,7 +148,8 @@ impl<'a> Agent<'a> {
         mut reloads: mpsc::Receiver<Reload>,
         mut pings: mpsc::Receiver<Ping>,
     ) {
-        let mut pending = Pending::default();
+        let mut pending = Pending::NONE;
+        let mut publishing = Pending::NONE;
         let mut alive_until = None;
         loop {
             // All that is known comes before what follows from it.
@@ -161,18 +167,25 @@ impl<'a> Agent<'a> {
                 warn!("stood still; evaluating the gates afresh");
                 self.rules.iter_mut().for_each(|rule| rule.paused(now));
             }
-            // While a removal is under way, what happens to its taints may be its own doing: its answer decides.
-            if !pending.is_removal() {
+            // While a change is under way, what happens to its taints may be its own doing: its answer decides.
+            if !pending.is_change() {
                 self.step(now);
             }
             if pending.is_none() {
                 pending = self.next_call(now);
             }
+            if publishing.is_none() {
+                publishing = self.next_publication(now);
+            }
             self.publish();
             // While open gates count for something, it must be noticed when this loop does not run.
             let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
             alive_until = counts.then(|| now + PAUSE);
-            let wake = self.wake_at(&pending).into_iter().chain(alive_until).min();
+            let wake = self
+                .wake_at(&pending, &publishing)
+                .into_iter()
+                .chain(alive_until)
+                .min();
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
                 Some(reload) = reloads.recv() => self.reload(reload, &mut pending),
@@ -183,6 +196,7 @@ impl<'a> Agent<'a> {
                         return;
                     }
                 }
+                (told, answer) = publishing.answered() => self.take_published(&told, answer),
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
             }
@@ -206,7 +220,7 @@ impl<'a> Agent<'a> {
         let node = self.latest.get();
         let waits_for_node = |rule: &RuleAtWork| node.is_none() && rule.all_open();
         let mut rules = self.rules.iter();
-        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants_removal());
+        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants().is_some());
         self.urgent
             .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
         if let Some(once) = &mut self.once {

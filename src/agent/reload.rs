@@ -5,14 +5,14 @@ use std::time::Instant;
 use tracing::info;
 
 use super::Agent;
-use super::calls::{Pending, ready};
+use super::calls::{Call, Pending, wanted};
 use super::rule::RuleAtWork;
 use crate::config::Configuration;
 use crate::reload::{Loaded, Reload};
 use crate::status::ConfigurationStatus;
 
 impl Agent<'_> {
-    pub(super) fn reload(&mut self, reload: Reload, pending: &mut Pending<'_>) {
+    pub(super) fn reload(&mut self, reload: Reload, pending: &mut Pending<'_, Call>) {
         match reload {
             Reload::Changed(Loaded {
                 configuration,
@@ -34,6 +34,10 @@ impl Agent<'_> {
         let mut followed = std::mem::take(&mut self.rules);
         for mut rule in configuration.rules {
             rule.dry_run |= self.dry_run;
+            if self.once.is_some() {
+                // Nobody would be there to remove it again.
+                rule.retaint = None;
+            }
             let index = followed
                 .iter()
                 .position(|known| known.rule().is_same(&rule));
@@ -47,7 +51,8 @@ impl Agent<'_> {
                 known.reconfigure(now, rule);
                 known
             } else {
-                RuleAtWork::new(rule, self.surroundings.clone(), self.teller.clone())
+                let (surroundings, teller) = (self.surroundings.clone(), self.teller.clone());
+                RuleAtWork::new(rule, self.boot, surroundings, teller)
             });
         }
         for gone in followed {
@@ -55,15 +60,14 @@ impl Agent<'_> {
         }
     }
 
-    /// Nothing else is left of a removal for a rule that is gone: what to send is asked of the rules each time.
-    fn break_off_what_nobody_wants(&mut self, pending: &mut Pending<'_>) {
-        let ready = ready(&self.rules);
-        let broken_off =
-            pending.break_off_unless(|taint| ready.iter().any(|wanted| wanted.matches(taint)));
-        if let Some(removal) = broken_off {
-            info!("broke off a removal that is not wanted any more");
+    /// Nothing else is left of a change for a rule that is gone: what to send is asked of the rules each time.
+    fn break_off_what_nobody_wants(&mut self, pending: &mut Pending<'_, Call>) {
+        let wanted = wanted(&self.rules);
+        let broken_off = pending.break_off_unless(|change| wanted.includes(change));
+        if let Some(change) = broken_off {
+            info!("broke off a change that is not wanted any more");
             self.writes.broken_off();
-            self.unanswered(&removal);
+            self.unanswered(&change);
         }
     }
 }

@@ -123,13 +123,12 @@ fn tell_what_is_left(status: Option<&Status>) {
             "not in time: the API server does not answer"
         );
     }
-    let is_done = |rule: &&RuleStatus| matches!(rule.decision, "absent" | "not-selected");
-    if status.rules.iter().all(|rule| is_done(&rule)) {
+    if status.rules.iter().all(RuleStatus::is_done) {
         error!(
             "not in time: the taints are gone, but Karpenter has not registered the node, or the last look failed"
         );
     }
-    for rule in status.rules.iter().filter(|rule| !is_done(rule)) {
+    for rule in status.rules.iter().filter(|rule| !rule.is_done()) {
         let RuleStatus {
             name,
             decision,

@@ -50,8 +50,8 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
         let mut gates = ObservedGates::new(&rule, surroundings.clone());
         gates.run(Instant::now(), 0);
         gates.see(Instant::now(), &NodeSight::default());
-        let mut state = RuleState::new(rule);
-        state.observe(Instant::now(), gates.all_open());
+        let mut state = RuleState::new(rule, None);
+        state.observe(Instant::now(), gates.together());
         rules.push(gates);
         states.push(state);
     }
@@ -65,7 +65,7 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
                 let now = Instant::now();
                 for (gates, state) in rules.iter_mut().zip(&mut states) {
                     if gates.take(now, &update) {
-                        state.observe(now, gates.all_open());
+                        state.observe(now, gates.together());
                     }
                 }
             }

@@ -127,16 +127,16 @@ impl GateAtWork {
         is_mine
     }
 
+    /// Whether every condition has been evaluated in this round.
+    #[must_use]
+    pub fn is_evaluated(&self) -> bool {
+        self.outcomes.iter().all(Outcome::is_evaluated)
+    }
+
     /// What its conditions amount to.
     #[must_use]
     pub fn state(&self) -> Outcome {
         state(&self.spec, &self.outcomes)
-    }
-
-    /// Whether one of its conditions holds.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.outcomes.iter().any(Outcome::is_open)
     }
 }
 

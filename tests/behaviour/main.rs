@@ -7,6 +7,7 @@
 
 mod absence;
 mod commands;
+mod condition;
 mod config_map;
 mod credentials;
 mod denial;
@@ -16,6 +17,7 @@ mod observations;
 mod once;
 mod reload;
 mod removal;
+mod retaint;
 mod scene;
 mod server;
 mod stopping;

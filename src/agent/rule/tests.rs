@@ -39,7 +39,7 @@ fn with_gate(gate: Gate) -> (RuleAtWork, mpsc::Receiver<Update>) {
         sight: Sight::none(),
     };
     let rule = Rule::new("rule", taint, vec![gate]);
-    let rule = RuleAtWork::new(rule, surroundings, Teller::default());
+    let rule = RuleAtWork::new(rule, None, surroundings, Teller::default());
     (rule, reported)
 }
 

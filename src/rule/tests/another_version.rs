@@ -6,7 +6,7 @@ use crate::config::Deadline;
 const MINUTE: Duration = Duration::from_mins(1);
 
 fn ready(now: Instant) -> RuleState {
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     step(&mut state, now, Some(&tainted()), true);
     step(&mut state, now, Some(&tainted()), true);
     assert_eq!(state.decision(), Decision::Ready);
@@ -22,7 +22,7 @@ fn what_is_known_of_the_taint_stays_and_no_new_round_begins() {
         stable_for: SECOND,
         ..rule()
     };
-    state.reconfigure(start + MINUTE, version, true);
+    state.reconfigure(start + MINUTE, version, State::Open);
     let occurrence = step(&mut state, start + MINUTE, Some(&tainted()), true);
     assert_eq!(occurrence, None, "the taint is not seen anew");
     assert_eq!(
@@ -37,7 +37,7 @@ fn what_is_known_of_the_taint_stays_and_no_new_round_begins() {
 fn what_another_version_has_decided_is_not_acted_on() {
     let now = Instant::now();
     let mut state = ready(now);
-    state.reconfigure(now, rule(), true);
+    state.reconfigure(now, rule(), State::Open);
     assert_eq!(state.decision(), Decision::Waiting);
     step(&mut state, now, Some(&tainted()), true);
     assert_eq!(state.decision(), Decision::Ready);
@@ -51,7 +51,7 @@ fn a_gate_that_is_new_and_not_open_starts_stable_for_again() {
         ..rule()
     };
     let mut state = ready(now);
-    state.reconfigure(now, version, false);
+    state.reconfigure(now, version, State::Closed);
     assert_eq!(state.stable_at(), None);
     let later = now + MINUTE;
     step(&mut state, later, Some(&tainted()), true);
@@ -66,7 +66,7 @@ fn another_deadline_is_told_of_although_the_one_before_has_passed() {
         deadline: Deadline { after, action },
         ..rule()
     };
-    let mut state = RuleState::new(after(SECOND, DeadlineAction::Keep));
+    let mut state = RuleState::new(after(SECOND, DeadlineAction::Keep), None);
     step(&mut state, start, Some(&tainted()), false);
     let late = start + MINUTE;
     let told = |action| Some(Occurrence::Deadline(action));
@@ -77,15 +77,19 @@ fn another_deadline_is_told_of_although_the_one_before_has_passed() {
         dry_run: true,
         ..after(SECOND, DeadlineAction::Keep)
     };
-    state.reconfigure(late, with_another_gate, false);
+    state.reconfigure(late, with_another_gate, State::Closed);
     assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
 
-    state.reconfigure(late, after(SECOND, DeadlineAction::Remove), false);
+    state.reconfigure(late, after(SECOND, DeadlineAction::Remove), State::Closed);
     let occurrence = step(&mut state, late, Some(&tainted()), false);
     assert_eq!(occurrence, told(DeadlineAction::Remove));
     assert_eq!(state.decision(), Decision::Ready);
 
-    state.reconfigure(late, after(MINUTE * 2, DeadlineAction::Remove), false);
+    state.reconfigure(
+        late,
+        after(MINUTE * 2, DeadlineAction::Remove),
+        State::Closed,
+    );
     assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
     assert_eq!(state.decision(), Decision::Waiting);
 }
@@ -93,7 +97,7 @@ fn another_deadline_is_told_of_although_the_one_before_has_passed() {
 #[test]
 fn a_fight_goes_on_and_is_not_told_of_again() {
     let now = Instant::now();
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     let mut fights = 0;
     for _ in 0..6 {
         step(&mut state, now, Some(&tainted()), true);
@@ -108,7 +112,7 @@ fn a_fight_goes_on_and_is_not_told_of_again() {
         dry_run: true,
         ..rule()
     };
-    state.reconfigure(now, version, true);
+    state.reconfigure(now, version, State::Open);
     assert_eq!(step(&mut state, now, Some(&tainted()), true), None);
     assert!(matches!(state.decision(), Decision::Limited { .. }));
 }

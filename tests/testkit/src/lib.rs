@@ -12,6 +12,7 @@ pub mod health;
 pub mod kubeconfig;
 mod nodes;
 pub mod proxy;
+pub mod skip;
 mod tls;
 
 pub use nodes::{node, taints};
@@ -19,4 +20,4 @@ pub use nodes::{node, taints};
 use std::time::Duration;
 
 /// How long the waiting helpers of this crate wait before they fail.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_mins(1);

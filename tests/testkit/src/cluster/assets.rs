@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-use super::say;
+use crate::skip::say;
 
 /// Prints the directory that has the programs, and builds them where it must.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cluster/assets");
