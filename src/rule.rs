@@ -2,8 +2,9 @@
 
 mod decision;
 mod lapse;
+mod stay;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 
@@ -13,9 +14,7 @@ use crate::node::view::NodeView;
 use crate::tokens::Tokens;
 pub use decision::{Decision, Occurrence};
 use lapse::Lapse;
-
-/// A wait of this long is told of, or of a tenth of the deadline if that is less.
-const LONG_WAIT: Duration = Duration::from_mins(1);
+use stay::Stay;
 
 /// One rule over time.
 #[derive(Debug)]
@@ -28,12 +27,7 @@ pub struct RuleState {
     /// Since when every gate has been open.
     open_since: Option<Instant>,
     lapse: Lapse,
-    /// When the taint was first seen, since it was last absent.
-    seen_since: Option<Instant>,
-    /// The `seen_since` of the last wait that was told of.
-    told_wait: Option<Instant>,
-    /// Whether the deadline has been told of since then.
-    overdue: bool,
+    stay: Stay,
     tokens: Tokens,
 }
 
@@ -48,9 +42,7 @@ impl RuleState {
             round: 0,
             open_since: None,
             lapse: Lapse::new(boot),
-            seen_since: None,
-            told_wait: None,
-            overdue: false,
+            stay: Stay::default(),
             tokens: Tokens::WRITES,
         }
     }
@@ -121,14 +113,15 @@ impl RuleState {
     /// Since when the taint has been there; `None` while it is absent.
     #[must_use]
     pub fn seen_since(&self) -> Option<Instant> {
-        self.seen_since
+        self.stay.since()
     }
 
     /// Goes by another version of the rule from now on. What is known of the taint stays; `gates` is as for
     /// [`Self::observe`], of the gates of this version.
     pub fn reconfigure(&mut self, now: Instant, rule: Rule, gates: State) {
-        // Another deadline is told of when it passes, whatever became of the one before.
-        self.overdue &= self.rule.deadline == rule.deadline;
+        if self.rule.deadline != rule.deadline {
+            self.stay.expect_another_deadline();
+        }
         self.rule = rule;
         self.observe(now, gates);
         // What another version wanted written is not, before this one has decided.
@@ -163,24 +156,21 @@ impl RuleState {
         if self.is_stable(now) {
             self.lapse.arm();
         }
-        self.seen_since = if seen == Decision::Waiting {
-            self.seen_since.filter(|_| !recreated).or(Some(now))
-        } else {
-            None
-        };
-        let was_overdue = self.overdue;
-        self.overdue = self.deadline_at().is_some_and(|deadline| deadline <= now);
+        if seen != Decision::Waiting {
+            self.stay.end();
+        } else if recreated || self.stay.since().is_none() {
+            self.stay.begin(now);
+        }
+        let deadline_has_passed = self.stay.look_at_deadline(now, self.rule.deadline);
         self.decision = match (node, seen) {
             (Some(node), Decision::Waiting) => self.decide(now, node),
             (Some(node), Decision::Absent) => self.decide_without_taint(now, node),
             _ => seen,
         };
         match (before, self.decision) {
-            _ if self.overdue && !was_overdue => {
-                Some(Occurrence::Deadline(self.rule.deadline.action))
-            }
+            _ if deadline_has_passed => Some(Occurrence::Deadline(self.rule.deadline.action)),
             _ if self.long_wait_at().is_some_and(|at| at <= now) => {
-                self.told_wait = self.seen_since;
+                self.stay.tell();
                 Some(Occurrence::LongWait)
             }
             (Decision::Limited { .. }, Decision::Limited { .. }) => None,
@@ -206,28 +196,25 @@ impl RuleState {
     /// When the taint will have been there for too long; `None` while it is absent.
     #[must_use]
     pub fn deadline_at(&self) -> Option<Instant> {
-        self.seen_since
-            .map(|since| since + self.rule.deadline.after)
+        self.stay.deadline_at(self.rule.deadline)
     }
 
     /// When there will be a long wait to tell of.
     fn long_wait_at(&self) -> Option<Instant> {
-        let waits = matches!(self.decision, Decision::Waiting | Decision::Held) && !self.overdue;
-        let untold = |since: &Instant| waits && self.told_wait != Some(*since);
-        let since = self.seen_since.filter(untold)?;
-        Some(since + LONG_WAIT.min(self.rule.deadline.after / 10))
+        let waits = matches!(self.decision, Decision::Waiting | Decision::Held);
+        self.stay.long_at(self.rule.deadline).filter(|_| waits)
     }
 
     /// Whether the taint has been there for too long.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
-        self.overdue
+        self.stay.is_overdue()
     }
 
     /// When the decision, or what is to be told, changes by time alone.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
-        let deadline = self.deadline_at().filter(|_| !self.overdue);
+        let deadline = self.deadline_at().filter(|_| !self.is_overdue());
         // Gates that have opened since the decision.
         let opened = self
             .stable_at()
@@ -257,7 +244,7 @@ impl RuleState {
 
     /// What the gates and the time say of a Node with the taint.
     fn decide(&self, now: Instant, node: &NodeView) -> Decision {
-        let fails_open = self.overdue && self.rule.deadline.action == DeadlineAction::Remove;
+        let fails_open = self.is_overdue() && self.rule.deadline.action == DeadlineAction::Remove;
         let stable = match self.stable_at() {
             _ if fails_open => now,
             Some(stable) => stable,
@@ -290,8 +277,7 @@ impl RuleState {
     /// A removal succeeded: what comes next is not somebody else's doing.
     pub fn removed(&mut self, now: Instant) {
         self.decision = Decision::Absent;
-        self.seen_since = None;
-        self.overdue = false;
+        self.stay.end();
         if !self.runs_gates() {
             self.observe(now, State::Unknown);
         }
@@ -302,7 +288,7 @@ impl RuleState {
     /// closed, that is their decision: it is not put back again before every gate has been open.
     pub fn put_back(&mut self, now: Instant) {
         self.decision = Decision::Waiting;
-        self.seen_since = Some(now);
+        self.stay.begin(now);
         self.lapse.disarm();
     }
 }

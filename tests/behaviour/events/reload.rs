@@ -53,7 +53,7 @@ async fn events_are_switched_on_and_off_while_the_agent_runs() {
 /// receptor#350 (B30).
 #[tokio::test]
 async fn a_bad_configuration_file_has_an_event() {
-    let Some(scene) = scene("bad-file", &[TAINT], READY).await else {
+    let Some(scene) = scene("bad-file-event", &[TAINT], READY).await else {
         return;
     };
     let _agent = scene.agent(&[]);
