@@ -19,7 +19,7 @@ async fn a_connection_with_a_watch_on_it_is_used_again_however_long_ago_a_reques
     tokio::time::pause();
     tokio::time::advance(std::time::Duration::from_mins(10)).await;
     tokio::time::resume();
-    let _: Value = api.request(get("/api/v1/nodes/node")).await.unwrap();
+    let _: Value = api.request(Verb::Get, get("/api/v1/nodes/node")).await.unwrap();
     let connections: Vec<_> = server
         .requests()
         .iter()

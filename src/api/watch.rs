@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::object::Object;
+use super::traffic::Verb;
 use super::{ApiError, ApiServer, Lines, valid};
 use crate::backoff::{Backoff, jittered};
 
@@ -82,6 +83,7 @@ pub async fn run<T: Object>(
     news: mpsc::Sender<News<T>>,
     mut urgent: watch::Receiver<bool>,
 ) {
+    let restarts = api.traffic.restarts(&collection.path);
     let mut watch = Watch {
         api,
         collection,
@@ -121,6 +123,8 @@ pub async fn run<T: Object>(
         let wait = backoff.next(cap).max(asked);
         // What is known is not kept up to date meanwhile.
         let often = || ApiError::Transport("the watch ends again and again".into());
+        let restarts = error.as_ref().map_or(&restarts.ended, |_| &restarts.failed);
+        restarts.inc();
         let error = error.or_else(|| (wait > CLEAN_WAIT).then(often));
         if watch.news.send(News::Ended(error)).await.is_err() {
             return;
@@ -232,7 +236,7 @@ impl<T: Object> Watch<'_, T> {
             ..ListParams::default()
         };
         let request = request::Request::new(&self.collection.path).list(&params);
-        let list: List<T> = self.api.request(valid(request)?).await?;
+        let list: List<T> = self.api.request(Verb::List, valid(request)?).await?;
         let listed = list
             .items
             .iter()

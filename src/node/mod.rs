@@ -7,6 +7,7 @@ pub mod view;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::request;
 
+use crate::api::traffic::Verb;
 use crate::api::watch::Collection;
 use crate::api::{ApiError, ApiServer, valid};
 use patch::Removal;
@@ -26,7 +27,7 @@ pub fn collection(name: &str) -> Collection {
 /// Reads the Node as etcd has it now: no `resourceVersion`, hence no cache.
 pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
     let request = request::Request::new(NODES).get(name, &GetParams::default());
-    let node: NodeView = api.request(valid(request)?).await?;
+    let node: NodeView = api.request(Verb::Get, valid(request)?).await?;
     about(node, |node| node.metadata.name == name)
 }
 
@@ -38,7 +39,7 @@ pub async fn patch(api: &ApiServer, name: &str, removal: &Removal) -> Result<Nod
     };
     let patch = Patch::Json::<()>(removal.operations.clone());
     let request = request::Request::new(NODES).patch(name, &params, &patch);
-    let node: NodeView = api.request(valid(request)?).await?;
+    let node: NodeView = api.request(Verb::Patch, valid(request)?).await?;
     about(node, |node| {
         node.metadata.name == name && node.metadata.uid == removal.uid
     })
