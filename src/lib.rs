@@ -14,6 +14,7 @@ pub mod conflist;
 pub mod gate;
 pub mod logging;
 pub mod node;
+pub mod notice;
 pub mod rule;
 pub mod server;
 pub mod status;

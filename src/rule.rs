@@ -165,6 +165,12 @@ impl RuleState {
         self.open_since.map(|since| since + self.rule.stable_for)
     }
 
+    /// Since when the taint has been there; `None` while it is absent.
+    #[must_use]
+    pub fn seen_since(&self) -> Option<Instant> {
+        self.seen_since
+    }
+
     /// Decides anew.
     pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);

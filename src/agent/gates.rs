@@ -43,6 +43,15 @@ impl ObservedGates {
         &self.status
     }
 
+    /// The gates that are not open, with their reasons.
+    pub(crate) fn waits_for(&self) -> String {
+        let gates = self.status.iter().filter(|gate| gate.state != "open");
+        let gates: Vec<_> = gates
+            .map(|gate| format!("{}: {}", gate.name, gate.message))
+            .collect();
+        gates.join("; ")
+    }
+
     pub(crate) fn all_open(&self) -> bool {
         self.gates.all_open()
     }

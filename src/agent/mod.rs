@@ -5,6 +5,7 @@ mod connection;
 pub(crate) mod gates;
 mod once;
 mod rule;
+mod teller;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use calls::Pending;
 use connection::Connection;
 use once::Once;
 use rule::RuleAtWork;
+use teller::Teller;
 
 /// Watch news and gate updates that wait for the loop. Senders wait when it is full: nothing is dropped.
 const QUEUE: usize = 16;
@@ -102,8 +104,11 @@ impl<'a> Agent<'a> {
                 urgent: urgent.subscribe(),
             },
         };
+        let teller = Teller::default();
         let rules = configuration.rules.into_iter().enumerate();
-        let rules = rules.map(|(index, rule)| RuleAtWork::new(index, rule, surroundings.clone()));
+        let rules = rules.map(|(index, rule)| {
+            RuleAtWork::new(index, rule, surroundings.clone(), teller.clone())
+        });
         Self {
             api,
             node_name: options.node_name,

@@ -4,15 +4,17 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 use super::gates::ObservedGates;
+use super::teller::Teller;
 use crate::config::Rule;
 use crate::gate::observation::NodeSight;
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::logging::Allowance;
 use crate::node::view::NodeView;
+use crate::notice::{Notice, What};
 use crate::rule::{Decision, Occurrence, RuleState};
 use crate::status::RuleStatus;
 
@@ -20,6 +22,7 @@ use crate::status::RuleStatus;
 pub(super) struct RuleAtWork {
     state: RuleState,
     gates: ObservedGates,
+    teller: Teller,
     /// Since when the decision has been what it is.
     since: Timestamp,
     last_removal: Option<Timestamp>,
@@ -33,11 +36,17 @@ pub(super) struct RuleAtWork {
 }
 
 impl RuleAtWork {
-    pub(super) fn new(index: usize, rule: Rule, surroundings: Surroundings) -> Self {
+    pub(super) fn new(
+        index: usize,
+        rule: Rule,
+        surroundings: Surroundings,
+        teller: Teller,
+    ) -> Self {
         let gates = ObservedGates::new(index, &rule, surroundings);
         Self {
             state: RuleState::new(rule),
             gates,
+            teller,
             since: Timestamp::now(),
             last_removal: None,
             denied: None,
@@ -98,7 +107,7 @@ impl RuleAtWork {
         let occurrence = self.state.step(now, sight.node.as_ref());
         let decision = self.decision();
         if let Some(occurrence) = occurrence {
-            self.tell(now, occurrence);
+            self.occurred(now, occurrence);
         }
         if before != decision {
             self.enter(now, decision);
@@ -132,33 +141,30 @@ impl RuleAtWork {
 
     /// The server took a removal of `taints`, and this is the Node afterwards.
     pub(super) fn removed(&mut self, now: Instant, taints: &[Taint], node: &NodeView) {
-        let matcher = &self.rule().taint;
         if !self.is_about(taints) {
             return;
         }
-        let mine = taints.iter().filter(|taint| matcher.matches(taint));
-        let mut last_removal = self.last_removal;
-        let rule = &self.rule().name;
-        for taint in mine {
-            let Taint {
-                key, value, effect, ..
-            } = taint;
-            let value = value.as_deref().unwrap_or_default();
-            if node
-                .taints
-                .iter()
-                .any(|left| left.key == *key && left.effect == *effect)
-            {
-                warn!(
-                    rule,
-                    key, value, effect, "the server took the removal, and the taint is there again"
-                );
+        let since = |start: Option<Instant>| start.map(|start| now.duration_since(start));
+        let since_seen = since(self.state.seen_since());
+        let since_ready = since(self.state.stable_at());
+        for taint in taints {
+            if !self.rule().taint.matches(taint) {
+                continue;
+            }
+            let is_it = |left: &Taint| left.key == taint.key && left.effect == taint.effect;
+            let taint = taint.clone();
+            if node.taints.iter().any(is_it) {
+                self.tell(What::Restored(taint), true);
             } else {
-                info!(rule, key, value, effect, "removed the taint");
-                last_removal = Some(Timestamp::now());
+                self.last_removal = Some(Timestamp::now());
+                let removed = What::Removed {
+                    taint,
+                    since_seen,
+                    since_ready,
+                };
+                self.tell(removed, true);
             }
         }
-        self.last_removal = last_removal;
         self.unanswered = false;
         self.state.removed(now);
         self.enter(now, Decision::Absent);
@@ -171,16 +177,11 @@ impl RuleAtWork {
 
     /// The server refuses to have `taint` removed. `first`: it has not said so in these words before.
     pub(super) fn denied(&mut self, taint: &Taint, message: &str, first: bool) {
-        if first {
-            let rule = &self.rule().name;
-            warn!(
-                rule,
-                key = taint.key,
-                effect = taint.effect,
-                error = message,
-                "the server refused the removal"
-            );
-        }
+        let denied = What::Denied {
+            taint: taint.clone(),
+            message: message.to_owned(),
+        };
+        self.tell(denied, first);
         self.denied = Some(message.to_owned());
     }
 
@@ -217,64 +218,41 @@ impl RuleAtWork {
         }
     }
 
-    fn tell(&mut self, now: Instant, occurrence: Occurrence) {
-        let unanswered = match occurrence {
-            Occurrence::Tainted | Occurrence::RemovedByOther { .. } => {
-                std::mem::take(&mut self.unanswered)
+    fn occurred(&mut self, now: Instant, occurrence: Occurrence) {
+        let (what, allowance) = match occurrence {
+            Occurrence::Tainted => {
+                self.unanswered = false;
+                (What::Tainted, &mut self.allowance)
             }
-            Occurrence::Deadline(_) | Occurrence::Fight => false,
-        };
-        let allowance = match occurrence {
-            Occurrence::Tainted | Occurrence::RemovedByOther { .. } => &mut self.allowance,
-            Occurrence::Deadline(_) | Occurrence::Fight => &mut self.rare_allowance,
-        };
-        if !allowance.take(now) {
-            debug!(
-                rule = self.rule().name,
-                ?occurrence,
-                "not told: it happens too often"
-            );
-            return;
-        }
-        let (rule, taint) = (&self.rule().name, self.rule().taint.to_string());
-        match occurrence {
-            Occurrence::Tainted => info!(rule, taint, "saw the taint"),
-            Occurrence::RemovedByOther { .. } if unanswered => {
-                info!(
-                    rule,
-                    taint, "found the taint gone after a removal without an answer"
-                );
-            }
-            Occurrence::RemovedByOther { ready: true } => {
-                info!(rule, taint, "found the taint gone already");
-            }
-            Occurrence::RemovedByOther { ready: false } => {
-                warn!(
-                    rule,
-                    taint, "somebody else removed the taint before the rule was ready"
-                );
+            Occurrence::RemovedByOther { ready } => {
+                let what = if std::mem::take(&mut self.unanswered) {
+                    What::RemovedUnanswered
+                } else {
+                    What::RemovedByOther { ready }
+                };
+                (what, &mut self.allowance)
             }
             Occurrence::Deadline(action) => {
-                let (after, action) = (self.rule().deadline.after.as_secs_f64(), action.as_str());
-                let gates = self
-                    .gates
-                    .status()
-                    .iter()
-                    .filter(|gate| gate.state != "open");
-                let gates: Vec<_> = gates
-                    .map(|gate| format!("{}: {}", gate.name, gate.message))
-                    .collect();
-                let waits_for = gates.join("; ");
-                warn!(
-                    rule,
-                    taint, after, action, waits_for, "the taint has been there for too long"
-                );
+                let what = What::Deadline {
+                    after: self.state.rule().deadline.after,
+                    action,
+                    waits_for: self.gates.waits_for(),
+                };
+                (what, &mut self.rare_allowance)
             }
-            Occurrence::Fight => warn!(
-                rule,
-                taint, "somebody keeps putting the taint back; slowing down"
-            ),
-        }
+            Occurrence::Fight => (What::Fight, &mut self.rare_allowance),
+        };
+        let aloud = allowance.take(now);
+        self.tell(what, aloud);
+    }
+
+    fn tell(&self, what: What, aloud: bool) {
+        let notice = Notice {
+            rule: self.rule().name.clone(),
+            taint: self.rule().taint.to_string(),
+            what,
+        };
+        self.teller.tell(&notice, aloud);
     }
 }
 

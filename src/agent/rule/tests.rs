@@ -33,7 +33,8 @@ fn with_gate(gate: Gate) -> RuleAtWork {
         updates,
         sight: Sight::none(),
     };
-    RuleAtWork::new(0, Rule::new("rule", taint, vec![gate]), surroundings)
+    let rule = Rule::new("rule", taint, vec![gate]);
+    RuleAtWork::new(0, rule, surroundings, Teller::default())
 }
 
 fn on_ready() -> RuleAtWork {

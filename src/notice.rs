@@ -1,0 +1,131 @@
+//! What people are told of a rule, whichever way they are told it.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Taint;
+use tracing::{info, warn};
+
+use crate::config::DeadlineAction;
+
+/// Something that happened to a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notice {
+    /// The rule's name.
+    pub rule: String,
+    /// `KEY[=VALUE][:EFFECT]`, as the rule has it.
+    pub taint: String,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// The taint was seen.
+    Tainted,
+    /// The taint was removed here.
+    Removed {
+        /// The very taint.
+        taint: Taint,
+        /// How long it took from the first sight of the taint.
+        since_seen: Option<Duration>,
+        /// How long it took from when the rule was ready; `None` where it failed open.
+        since_ready: Option<Duration>,
+    },
+    /// The server took the removal, and the Node it gave back has the taint again.
+    Restored(Taint),
+    /// The taint is gone after a removal whose answer was lost: most likely it was removed here.
+    RemovedUnanswered,
+    /// Somebody else removed the taint.
+    RemovedByOther {
+        /// Whether every gate was open by then: if not, it was removed too early.
+        ready: bool,
+    },
+    /// The server does not allow the removal.
+    Denied {
+        /// The very taint.
+        taint: Taint,
+        /// In the server's words.
+        message: String,
+    },
+    /// The taint comes back as often as it is removed.
+    Fight,
+    /// The taint has been there for too long.
+    Deadline {
+        /// The rule's `deadline.after`.
+        after: Duration,
+        /// What follows.
+        action: DeadlineAction,
+        /// The gates that are not open, with their reasons.
+        waits_for: String,
+    },
+}
+
+impl Notice {
+    /// Writes it to the log.
+    pub fn log(&self) {
+        let Self { rule, taint, what } = self;
+        match what {
+            What::Tainted => info!(rule, taint, "saw the taint"),
+            What::Removed { taint, .. } => {
+                let (key, value, effect) = parts(taint);
+                info!(rule, key, value, effect, "removed the taint");
+            }
+            What::Restored(taint) => {
+                let (key, value, effect) = parts(taint);
+                warn!(
+                    rule,
+                    key, value, effect, "the server took the removal, and the taint is there again"
+                );
+            }
+            What::RemovedUnanswered => {
+                info!(
+                    rule,
+                    taint, "found the taint gone after a removal without an answer"
+                );
+            }
+            What::RemovedByOther { ready: true } => {
+                info!(rule, taint, "found the taint gone already");
+            }
+            What::RemovedByOther { ready: false } => {
+                warn!(
+                    rule,
+                    taint, "somebody else removed the taint before the rule was ready"
+                );
+            }
+            What::Denied { taint, message } => {
+                let (key, _, effect) = parts(taint);
+                warn!(
+                    rule,
+                    key,
+                    effect,
+                    error = message,
+                    "the server refused the removal"
+                );
+            }
+            What::Fight => {
+                warn!(
+                    rule,
+                    taint, "somebody keeps putting the taint back; slowing down"
+                );
+            }
+            What::Deadline {
+                after,
+                action,
+                waits_for,
+            } => {
+                let (after, action) = (after.as_secs_f64(), action.as_str());
+                warn!(
+                    rule,
+                    taint, after, action, waits_for, "the taint has been there for too long"
+                );
+            }
+        }
+    }
+}
+
+/// Key, value and effect, as the log has them.
+fn parts(taint: &Taint) -> (&str, &str, &str) {
+    let value = taint.value.as_deref().unwrap_or_default();
+    (&taint.key, value, &taint.effect)
+}
