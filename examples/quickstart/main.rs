@@ -23,6 +23,7 @@ use tokio::signal::ctrl_c;
 use tokio::sync::{Notify, mpsc, watch};
 use untaint::agent::{self, Options};
 use untaint::api::{ApiServer, Source};
+use untaint::metrics::Counters;
 
 use observer::Observer;
 use scene::{NODE, Scene};
@@ -63,7 +64,15 @@ async fn demonstrate() -> Result<bool> {
     let start = Notify::new();
     let agent = async {
         start.notified().await;
-        agent::run(configuration, Arc::new(api), options, sender, pinged).await;
+        agent::run(
+            configuration,
+            Arc::new(api),
+            options,
+            sender,
+            Counters::default(),
+            pinged,
+        )
+        .await;
         Err(anyhow!("the agent ended"))
     };
     let mut observer = Observer::new(&scene, status.clone());

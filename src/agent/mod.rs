@@ -20,6 +20,7 @@ use crate::config::Configuration;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
+use crate::metrics::Counters;
 use crate::node;
 use crate::node::removal::Writes;
 use crate::node::view::{Latest, NodeView};
@@ -54,13 +55,14 @@ pub async fn run(
     api: Arc<ApiServer>,
     options: Options,
     status: watch::Sender<Option<Status>>,
+    counters: Counters,
     pings: mpsc::Receiver<Ping>,
 ) {
     let (news, heard) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
     let watching = api_watch::run(&api, collection, news, is_urgent);
-    let agent = Agent::new(configuration, &api, options, status, urgent);
+    let agent = Agent::new(configuration, &api, options, status, counters, urgent);
     tokio::select! {
         () = agent.work(heard, pings) => {}
         () = watching => {}
@@ -91,6 +93,7 @@ impl<'a> Agent<'a> {
         api: &'a Arc<ApiServer>,
         options: Options,
         status: watch::Sender<Option<Status>>,
+        counters: Counters,
         urgent: watch::Sender<bool>,
     ) -> Self {
         let (sender, updates) = mpsc::channel(QUEUE);
@@ -104,7 +107,7 @@ impl<'a> Agent<'a> {
                 urgent: urgent.subscribe(),
             },
         };
-        let teller = Teller::default();
+        let teller = Teller::new(counters);
         let rules = configuration.rules.into_iter().enumerate();
         let rules = rules.map(|(index, rule)| {
             RuleAtWork::new(index, rule, surroundings.clone(), teller.clone())
