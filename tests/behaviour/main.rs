@@ -11,6 +11,7 @@ mod credentials;
 mod denial;
 mod faults;
 mod karpenter;
+mod metrics;
 mod observations;
 mod once;
 mod removal;
