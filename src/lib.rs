@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod api;
 pub mod backoff;
+mod boot;
 pub mod cli;
 pub mod commands;
 pub mod config;

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 use tracing::{info, warn};
 
 use crate::config::DeadlineAction;
+use crate::node::patch::Action;
 
 /// Something that happened to a rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +42,15 @@ pub enum What {
         /// Whether every gate was open by then: if not, it was removed too early.
         ready: bool,
     },
-    /// The server does not allow the removal.
+    /// The taint was put back here, as a gate has closed.
+    PutBack {
+        /// The gates that are not open, with their reasons.
+        waits_for: String,
+    },
+    /// The server does not allow a change.
     Denied {
+        /// Which.
+        action: Action,
         /// The very taint.
         taint: Taint,
         /// In the server's words.
@@ -93,15 +101,31 @@ impl Notice {
                     taint, "somebody else removed the taint before the rule was ready"
                 );
             }
-            What::Denied { taint, message } => {
+            What::PutBack { waits_for } => {
+                warn!(rule, taint, waits_for, "put the taint back");
+            }
+            What::Denied {
+                action,
+                taint,
+                message,
+            } => {
                 let (key, _, effect) = parts(taint);
-                warn!(
-                    rule,
-                    key,
-                    effect,
-                    error = message,
-                    "the server refused the removal"
-                );
+                match action {
+                    Action::Remove => warn!(
+                        rule,
+                        key,
+                        effect,
+                        error = message,
+                        "the server refused the removal"
+                    ),
+                    Action::PutBack => warn!(
+                        rule,
+                        key,
+                        effect,
+                        error = message,
+                        "the server refused to have the taint put back"
+                    ),
+                }
             }
             What::Fight => {
                 warn!(

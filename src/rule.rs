@@ -1,99 +1,19 @@
 //! The decision: a rule, the Node and the gates, at some time, give what is to be done. Pure.
 
+mod decision;
+mod lapse;
 mod tokens;
 
 use std::time::Instant;
 
+use jiff::Timestamp;
+
 use crate::config::{DeadlineAction, Rule};
+use crate::gate::State;
 use crate::node::view::NodeView;
+pub use decision::{Decision, Occurrence};
+use lapse::Lapse;
 use tokens::Tokens;
-
-/// Where a rule stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// The Node has not been seen (the API is away, or there is no such Node): gates run meanwhile.
-    NoNode,
-    /// `nodeSelector` does not select the Node: nothing to do.
-    NotSelected,
-    /// The Node does not have the taint: nothing to do, and gates rest.
-    Absent,
-    /// Some gate is not open.
-    Waiting,
-    /// Every gate is open, since less than `stableFor`.
-    Stabilizing {
-        /// When it has been open for long enough.
-        until: Instant,
-    },
-    /// Ready, but Karpenter would put the taint back until it has registered the Node.
-    Held,
-    /// Ready, but the taint has come back so often that somebody else wants it there.
-    Limited {
-        /// When the next removal is due.
-        until: Instant,
-    },
-    /// Remove the taint now.
-    Ready,
-}
-
-impl Decision {
-    /// Whether the rule's gates are to be evaluated.
-    #[must_use]
-    pub fn runs_gates(self) -> bool {
-        !matches!(self, Self::NotSelected | Self::Absent)
-    }
-
-    /// Whether the Node has the taint, as far as is known.
-    #[must_use]
-    pub fn is_tainted(self) -> bool {
-        !matches!(self, Self::NoNode | Self::NotSelected | Self::Absent)
-    }
-
-    /// Whether every gate is open, for long enough.
-    #[must_use]
-    pub fn is_ready(self) -> bool {
-        matches!(self, Self::Held | Self::Limited { .. } | Self::Ready)
-    }
-
-    /// When the decision changes by time alone.
-    #[must_use]
-    pub fn until(self) -> Option<Instant> {
-        match self {
-            Self::Stabilizing { until } | Self::Limited { until } => Some(until),
-            _ => None,
-        }
-    }
-
-    /// One word for logs, status and metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoNode => "no-node",
-            Self::NotSelected => "not-selected",
-            Self::Absent => "absent",
-            Self::Waiting => "waiting",
-            Self::Stabilizing { .. } => "stabilizing",
-            Self::Held => "held",
-            Self::Limited { .. } => "limited",
-            Self::Ready => "ready",
-        }
-    }
-}
-
-/// What happened to a rule, for people to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occurrence {
-    /// The taint was seen.
-    Tainted,
-    /// It is gone, and nobody here removed it.
-    RemovedByOther {
-        /// Whether every gate was open by then: if not, it was removed too early.
-        ready: bool,
-    },
-    /// It comes back as often as it is removed.
-    Fight,
-    /// It has been there for the whole of `deadline.after`.
-    Deadline(DeadlineAction),
-}
 
 /// One rule over time.
 #[derive(Debug)]
@@ -105,6 +25,7 @@ pub struct RuleState {
     round: u64,
     /// Since when every gate has been open.
     open_since: Option<Instant>,
+    lapse: Lapse,
     /// When the taint was first seen, since it was last absent.
     seen_since: Option<Instant>,
     /// Whether the deadline has been told of since then.
@@ -113,9 +34,9 @@ pub struct RuleState {
 }
 
 impl RuleState {
-    /// Nothing is known yet.
+    /// Nothing is known yet. `boot`: when the machine booted, if that was just before this process started.
     #[must_use]
-    pub fn new(rule: Rule) -> Self {
+    pub fn new(rule: Rule, boot: Option<Timestamp>) -> Self {
         let tokens = Tokens::default();
         Self {
             rule,
@@ -123,6 +44,7 @@ impl RuleState {
             uid: None,
             round: 0,
             open_since: None,
+            lapse: Lapse::new(boot),
             seen_since: None,
             overdue: false,
             tokens,
@@ -147,16 +69,37 @@ impl RuleState {
         self.round
     }
 
-    /// Takes in whether every gate is open, by what it said in this [`Self::round`]. To be told of every change, at
-    /// any time: a gate that was closed for a moment starts `stableFor` again.
-    pub fn observe(&mut self, now: Instant, all_open: bool) {
-        self.open_since = all_open.then(|| self.open_since.unwrap_or(now));
+    /// Whether the gates are to be evaluated.
+    #[must_use]
+    pub fn runs_gates(&self) -> bool {
+        self.has_use_for_gates(self.decision)
+    }
+
+    /// A rule that does something without the taint, too, never lets its gates rest.
+    fn has_use_for_gates(&self, decision: Decision) -> bool {
+        match decision {
+            Decision::NotSelected => false,
+            decision if decision.is_absent() => {
+                self.rule.retaint.is_some() || self.rule.publish_condition.is_some()
+            }
+            _ => true,
+        }
+    }
+
+    /// Takes in what the gates say together in this [`Self::round`]. To be told of every change, at once.
+    pub fn observe(&mut self, now: Instant, gates: State) {
+        self.open_since = (gates == State::Open).then(|| self.open_since.unwrap_or(now));
+        self.lapse.observe(now, gates);
     }
 
     /// The process has been stopped or starved until `now`: what the gates said before is too old to count on.
     pub fn paused(&mut self, now: Instant) {
+        self.start_afresh(now);
+    }
+
+    fn start_afresh(&mut self, now: Instant) {
         self.round += 1;
-        self.observe(now, false);
+        self.observe(now, State::Unknown);
     }
 
     /// When every gate will have been open for `stableFor`, if all stay so; `None` while one is not open.
@@ -176,6 +119,7 @@ impl RuleState {
         let recreated = self.recreated(node);
         if recreated {
             self.tokens = Tokens::default();
+            self.lapse.arm();
         }
         let before = if recreated {
             Decision::NoNode
@@ -183,12 +127,16 @@ impl RuleState {
             self.decision
         };
         let seen = node.map_or(Decision::NoNode, |node| self.see(node));
-        if recreated || (!before.runs_gates() && seen.runs_gates()) {
-            self.round += 1;
-            self.observe(now, false);
+        let comes_back = before.is_absent() && seen.is_tainted();
+        let gates_start = !self.has_use_for_gates(before) && self.has_use_for_gates(seen);
+        if recreated || comes_back || gates_start {
+            self.start_afresh(now);
         }
         if self.rule.gates.is_empty() {
-            self.observe(now, true);
+            self.observe(now, State::Open);
+        }
+        if self.is_stable(now) {
+            self.lapse.arm();
         }
         self.seen_since = if seen == Decision::Waiting {
             self.seen_since.filter(|_| !recreated).or(Some(now))
@@ -199,6 +147,7 @@ impl RuleState {
         self.overdue = self.deadline_at().is_some_and(|deadline| deadline <= now);
         self.decision = match (node, seen) {
             (Some(node), Decision::Waiting) => self.decide(now, node),
+            (Some(node), Decision::Absent) => self.decide_without_taint(now, node),
             _ => seen,
         };
         match (before, self.decision) {
@@ -210,11 +159,19 @@ impl RuleState {
             (before, after) if !before.is_tainted() && after.is_tainted() => {
                 Some(Occurrence::Tainted)
             }
-            (before, Decision::Absent) if before.is_tainted() => Some(Occurrence::RemovedByOther {
-                ready: before.is_ready(),
-            }),
+            (before, after) if before.is_tainted() && after.is_absent() => {
+                Some(Occurrence::RemovedByOther {
+                    ready: before.is_ready(),
+                })
+            }
             _ => None,
         }
+    }
+
+    /// Whether every gate has been open for `stableFor`.
+    #[must_use]
+    pub fn is_stable(&self, now: Instant) -> bool {
+        self.stable_at().is_some_and(|stable| stable <= now)
     }
 
     /// When the taint will have been there for too long; `None` while it is absent.
@@ -280,13 +237,36 @@ impl RuleState {
         }
     }
 
+    /// Whether a Node without the taint is to have it again.
+    fn decide_without_taint(&self, now: Instant, node: &NodeView) -> Decision {
+        let due = self.rule.retaint.and_then(|retaint| {
+            let created = node.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            self.lapse.due_at(retaint.after, created)
+        });
+        match due {
+            Some(until) if now < until => Decision::Lapsing { until },
+            Some(_) => Decision::Lapsed,
+            None => Decision::Absent,
+        }
+    }
+
     /// A removal succeeded: what comes next is not somebody else's doing.
     pub fn removed(&mut self, now: Instant) {
         self.decision = Decision::Absent;
         self.seen_since = None;
         self.overdue = false;
-        self.observe(now, false);
+        if !self.runs_gates() {
+            self.observe(now, State::Unknown);
+        }
         self.tokens.take(now);
+    }
+
+    /// The taint has been put back: what comes next is not somebody else's doing. If they take it off although a gate is
+    /// closed, that is their decision: it is not put back again before every gate has been open.
+    pub fn put_back(&mut self, now: Instant) {
+        self.decision = Decision::Waiting;
+        self.seen_since = Some(now);
+        self.lapse.disarm();
     }
 }
 

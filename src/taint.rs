@@ -73,6 +73,18 @@ impl TaintMatcher {
                 .is_none_or(|effect| effect.as_str() == taint.effect)
     }
 
+    /// A taint that it matches: without value or effect, where any will do.
+    #[must_use]
+    pub fn to_taint(&self) -> Taint {
+        let effect = self.effect.map_or("", Effect::as_str);
+        Taint {
+            key: self.key.clone(),
+            value: self.value.clone().filter(|value| !value.is_empty()),
+            effect: effect.into(),
+            time_added: None,
+        }
+    }
+
     /// Whether some taint could match both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {

@@ -32,7 +32,7 @@ async fn without_inotify_the_poll_still_notices_the_file() {
     watch.changed().await;
     setrlimit(Resource::Nofile, limit).unwrap();
 
-    assert_eq!(check().await.state(), "closed");
+    assert_eq!(check().await.state().as_str(), "closed");
     let contents = r#"{"name": "cilium", "plugins": [{"type": "cilium-cni"}]}"#;
     fs::write(dir.path().join("05-cilium.conflist"), contents).unwrap();
     let opened = async {

@@ -8,16 +8,15 @@ use super::once::Once;
 use super::rule::RuleAtWork;
 use crate::api::ApiError;
 use crate::node;
-use crate::node::patch::Removal;
-use crate::node::removal::{Next, Verdict};
+use crate::node::patch::{Action, Change, Wanted};
 use crate::node::view::NodeView;
-use crate::taint::TaintMatcher;
+use crate::node::writes::{Next, Verdict};
 
 /// A request.
 pub(super) enum Call {
-    /// A removal.
-    Send(Removal),
-    /// A read before the next removal, of the Node with this uid.
+    /// A change of taints.
+    Send(Change),
+    /// A read before the next change, of the Node with this uid.
     Read(String),
     /// The last look of `run --once`, at the Node with this uid.
     Confirm(String),
@@ -27,7 +26,7 @@ impl Call {
     /// Of the Node it is about.
     fn uid(&self) -> &str {
         match self {
-            Self::Send(removal) => &removal.uid,
+            Self::Send(change) => &change.uid,
             Self::Read(uid) | Self::Confirm(uid) => uid,
         }
     }
@@ -45,7 +44,7 @@ impl Pending<'_> {
         self.0.is_none()
     }
 
-    pub(super) fn is_removal(&self) -> bool {
+    pub(super) fn is_change(&self) -> bool {
         matches!(self.0, Some((Call::Send(_), _)))
     }
 
@@ -68,7 +67,7 @@ impl<'a> Agent<'a> {
         let Some(node) = self.latest.get() else {
             return Pending::default();
         };
-        let call = match self.writes.next(now, node, &ready(&self.rules)) {
+        let call = match self.writes.next(now, node, &wanted(&self.rules)) {
             Next::Send(removal) => Call::Send(removal),
             Next::Read => Call::Read(node.metadata.uid.clone()),
             Next::Wait(until) => {
@@ -80,13 +79,13 @@ impl<'a> Agent<'a> {
             }
         };
         let (api, name) = (self.api, self.node_name.clone());
-        let removal = match &call {
-            Call::Send(removal) => Some(removal.clone()),
+        let change = match &call {
+            Call::Send(change) => Some(change.clone()),
             Call::Read(_) | Call::Confirm(_) => None,
         };
         let answer = Box::pin(async move {
-            match removal {
-                Some(removal) => node::patch(api, &name, &removal).await,
+            match change {
+                Some(change) => node::patch(api, &name, &change).await,
                 None => node::get(api, &name).await,
             }
         });
@@ -97,48 +96,37 @@ impl<'a> Agent<'a> {
     pub(super) fn take_answer(&mut self, call: &Call, answer: Answer) -> bool {
         let now = Instant::now();
         let verdict = match call {
-            Call::Send(removal) => self.writes.sent(now, removal, &answer),
-            Call::Read(_) => self.writes.read(now, &ready(&self.rules), &answer),
+            Call::Send(change) => self.writes.sent(now, change, &answer),
+            Call::Read(_) => self.writes.read(now, &wanted(&self.rules), &answer),
             Call::Confirm(_) => None,
         };
         if let (Call::Read(_), Ok(node)) = (call, &answer) {
-            for rule in self
-                .rules
-                .iter_mut()
-                .filter(|rule| node.has(&rule.rule().taint))
-            {
-                // Whatever had no answer did not take effect.
-                rule.set_unanswered(false);
-            }
+            self.rules.iter_mut().for_each(|rule| rule.read(node));
         }
         let is_confirmed = matches!(call, Call::Confirm(_)) && answer.is_ok();
         match (&verdict, &answer, call) {
-            (Some(Verdict::Done), Ok(node), Call::Send(removal)) => {
+            (Some(Verdict::Done), Ok(node), Call::Send(change)) => {
                 self.connection.request_succeeded();
                 for rule in &mut self.rules {
-                    rule.removed(now, &removal.taints, node);
+                    rule.changed(now, change, node);
                 }
             }
-            (Some(Verdict::Unanswered), _, Call::Send(removal)) => {
-                for rule in self
-                    .rules
-                    .iter_mut()
-                    .filter(|rule| rule.is_about(&removal.taints))
-                {
-                    rule.set_unanswered(true);
+            (Some(Verdict::Unanswered), _, Call::Send(change)) => {
+                for rule in &mut self.rules {
+                    rule.unanswered(change);
                 }
             }
             (
                 Some(Verdict::Denied {
+                    action,
                     taint,
                     message,
                     first,
                 }),
                 ..,
             ) => {
-                let about = std::slice::from_ref(taint);
-                if let Some(rule) = self.rules.iter_mut().find(|rule| rule.is_about(about)) {
-                    rule.denied(taint, message, *first);
+                for rule in &mut self.rules {
+                    rule.denied(*action, taint, message, *first);
                 }
             }
             _ => {}
@@ -170,7 +158,7 @@ impl<'a> Agent<'a> {
     /// When there is something to do by time alone. What waits for the answer to a request does not wait for a time.
     pub(super) fn wake_at(&self, pending: &Pending<'_>) -> Option<Instant> {
         let rules = self.rules.iter().filter_map(RuleAtWork::wake_at);
-        let rules = rules.filter(|_| !pending.is_removal());
+        let rules = rules.filter(|_| !pending.is_change());
         let once = self.once.as_ref().and_then(Once::due_at);
         let calls = once
             .into_iter()
@@ -180,8 +168,15 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// The taints that wait for nothing but a write.
-fn ready(rules: &[RuleAtWork]) -> Vec<&TaintMatcher> {
-    let ready = rules.iter().filter(|rule| rule.wants_removal());
-    ready.map(|rule| &rule.rule().taint).collect()
+/// What waits for nothing but a write.
+fn wanted(rules: &[RuleAtWork]) -> Wanted<'_> {
+    let mut wanted = Wanted::default();
+    for rule in rules {
+        match rule.wants() {
+            Some(Action::Remove) => wanted.remove.push(&rule.rule().taint),
+            Some(Action::PutBack) => wanted.put_back.push(rule.rule().taint.to_taint()),
+            None => {}
+        }
+    }
+    wanted
 }

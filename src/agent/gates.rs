@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use tracing::{debug, info};
 
 use crate::config::Rule;
-use crate::gate::Outcome;
 use crate::gate::observation::NodeSight;
 use crate::gate::report::Update;
 use crate::gate::set::{Gates, Surroundings};
+use crate::gate::{Outcome, State};
 use crate::logging::Allowance;
 use crate::status::GateStatus;
 
@@ -52,8 +52,9 @@ impl ObservedGates {
         gates.join("; ")
     }
 
-    pub(crate) fn all_open(&self) -> bool {
-        self.gates.all_open()
+    /// See [`Gates::together`].
+    pub(crate) fn together(&self) -> State {
+        self.gates.together()
     }
 
     /// See [`Gates::run`].
@@ -83,11 +84,12 @@ impl ObservedGates {
     fn observe(&mut self, now: Instant) {
         for (index, (name, outcome)) in self.gates.states().enumerate() {
             let known = &mut self.status[index];
-            let changed = known.state != outcome.state();
+            let changed = known.state != outcome.state().as_str();
             if !changed && known.message == outcome.message() {
                 continue;
             }
-            let (rule, state, reason) = (&self.rule, outcome.state(), outcome.message());
+            let (rule, reason) = (&self.rule, outcome.message());
+            let state = outcome.state().as_str();
             if outcome.is_evaluated() && self.allowances[index].take(now) {
                 info!(rule, gate = name, state, reason, "evaluated the gate");
             } else {
@@ -106,7 +108,7 @@ impl ObservedGates {
 fn gate_status(name: &str, outcome: &Outcome, since: Timestamp) -> GateStatus {
     GateStatus {
         name: name.to_owned(),
-        state: outcome.state(),
+        state: outcome.state().as_str(),
         message: outcome.message().to_owned(),
         since,
     }

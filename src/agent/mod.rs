@@ -16,14 +16,15 @@ use tracing::{debug, warn};
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
+use crate::boot;
 use crate::config::Configuration;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::metrics::Counters;
 use crate::node;
-use crate::node::removal::Writes;
 use crate::node::view::{Latest, NodeView};
+use crate::node::writes::Writes;
 use crate::status::{NodeStatus, Status};
 use calls::Pending;
 use connection::Connection;
@@ -108,9 +109,10 @@ impl<'a> Agent<'a> {
             },
         };
         let teller = Teller::new(counters);
+        let boot = boot::just_now();
         let rules = configuration.rules.into_iter().enumerate();
         let rules = rules.map(|(index, rule)| {
-            RuleAtWork::new(index, rule, surroundings.clone(), teller.clone())
+            RuleAtWork::new(index, rule, boot, surroundings.clone(), teller.clone())
         });
         Self {
             api,
@@ -149,8 +151,8 @@ impl<'a> Agent<'a> {
                 warn!("stood still; evaluating the gates afresh");
                 self.rules.iter_mut().for_each(|rule| rule.paused(now));
             }
-            // While a removal is under way, what happens to its taints may be its own doing: its answer decides.
-            if !pending.is_removal() {
+            // While a change is under way, what happens to its taints may be its own doing: its answer decides.
+            if !pending.is_change() {
                 self.step(now);
             }
             if pending.is_none() {
@@ -193,7 +195,7 @@ impl<'a> Agent<'a> {
         let node = self.latest.get();
         let waits_for_node = |rule: &RuleAtWork| node.is_none() && rule.all_open();
         let mut rules = self.rules.iter();
-        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants_removal());
+        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants().is_some());
         self.urgent
             .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
         if let Some(once) = &mut self.once {

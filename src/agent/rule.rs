@@ -1,5 +1,7 @@
 //! A rule at work: its decision, its gates, and what people are told of it.
 
+mod outcome;
+
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -9,13 +11,13 @@ use tracing::{debug, info};
 use super::gates::ObservedGates;
 use super::teller::Teller;
 use crate::config::Rule;
+use crate::gate::State;
 use crate::gate::observation::NodeSight;
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::logging::Allowance;
-use crate::node::view::NodeView;
-use crate::notice::{Notice, What};
-use crate::rule::{Decision, Occurrence, RuleState};
+use crate::node::patch::Action;
+use crate::rule::{Decision, RuleState};
 use crate::status::RuleStatus;
 
 /// A rule, its gates and what became of them.
@@ -27,8 +29,8 @@ pub(super) struct RuleAtWork {
     since: Timestamp,
     last_removal: Option<Timestamp>,
     denied: Option<String>,
-    /// Whether a removal may have taken effect without an answer: if the taint is gone, that was us.
-    unanswered: bool,
+    /// What may have taken effect without an answer: if it has, that was us.
+    unanswered: Option<Action>,
     /// A taint that flaps must not fill the log.
     allowance: Allowance,
     /// The same for what it must not use up.
@@ -39,18 +41,19 @@ impl RuleAtWork {
     pub(super) fn new(
         index: usize,
         rule: Rule,
+        boot: Option<Timestamp>,
         surroundings: Surroundings,
         teller: Teller,
     ) -> Self {
         let gates = ObservedGates::new(index, &rule, surroundings);
         Self {
-            state: RuleState::new(rule),
+            state: RuleState::new(rule, boot),
             gates,
             teller,
             since: Timestamp::now(),
             last_removal: None,
             denied: None,
-            unanswered: false,
+            unanswered: None,
             allowance: Allowance::default(),
             rare_allowance: Allowance::default(),
         }
@@ -65,41 +68,53 @@ impl RuleAtWork {
     }
 
     pub(super) fn all_open(&self) -> bool {
-        self.gates.all_open()
+        self.gates.together() == State::Open
     }
 
-    /// Whether what open gates have said counts for something.
+    /// Whether what the gates have said so far counts for something.
     pub(super) fn counts_on_gates(&self) -> bool {
-        let counts = self.decision().runs_gates() && !self.is_done();
-        counts && !self.rule().gates.is_empty() && self.all_open()
+        match self.decision() {
+            Decision::Lapsing { .. } | Decision::Lapsed => true,
+            _ => !self.is_done() && !self.rule().gates.is_empty() && self.all_open(),
+        }
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
         self.state.wake_at()
     }
 
-    /// Whether the taint waits for nothing but a write.
-    pub(super) fn wants_removal(&self) -> bool {
-        self.decision() == Decision::Ready && !self.rule().dry_run
+    /// What waits for nothing but a write.
+    pub(super) fn wants(&self) -> Option<Action> {
+        match self.decision() {
+            _ if self.rule().dry_run => None,
+            Decision::Ready => Some(Action::Remove),
+            Decision::Lapsed => Some(Action::PutBack),
+            _ => None,
+        }
     }
 
     /// Whether the rule has done all it is going to do with the Node as it is.
     pub(super) fn is_done(&self) -> bool {
         match self.decision() {
-            Decision::Absent | Decision::NotSelected => true,
+            Decision::NotSelected => true,
+            decision if decision.is_absent() => true,
             decision => self.rule().dry_run && decision.is_ready(),
         }
     }
 
-    /// Whether one of `taints` is the Node's by this rule.
-    pub(super) fn is_about(&self, taints: &[Taint]) -> bool {
-        self.decision().is_tainted() && taints.iter().any(|taint| self.rule().taint.matches(taint))
+    /// Whether what becomes of `taint` is the rule's doing.
+    fn is_behind(&self, action: Action, taint: &Taint) -> bool {
+        let is_possible = match action {
+            Action::Remove => self.decision().is_tainted(),
+            Action::PutBack => self.decision().is_absent() && self.rule().retaint.is_some(),
+        };
+        is_possible && self.rule().taint.matches(taint)
     }
 
     /// Decides anew, and runs the gates or lets them rest by what comes out.
     pub(super) fn step(&mut self, now: Instant, sight: &NodeSight) {
         let before = self.decision();
-        if before.runs_gates() {
+        if self.state.runs_gates() {
             // A pause begins a new round, and what was said in the one before does not count.
             self.gates.run(now, self.state.round());
         }
@@ -112,7 +127,7 @@ impl RuleAtWork {
         if before != decision {
             self.enter(now, decision);
         }
-        if decision.runs_gates() {
+        if self.state.runs_gates() {
             self.gates.run(now, self.state.round());
             self.see(now, sight);
         } else {
@@ -122,9 +137,9 @@ impl RuleAtWork {
 
     /// What the gates say of the Node itself.
     fn see(&mut self, now: Instant, sight: &NodeSight) {
-        if self.decision().runs_gates() {
+        if self.state.runs_gates() {
             self.gates.see(now, sight);
-            self.state.observe(now, self.gates.all_open());
+            self.state.observe(now, self.gates.together());
         }
     }
 
@@ -136,53 +151,7 @@ impl RuleAtWork {
     /// Takes in what a condition reported.
     pub(super) fn take(&mut self, now: Instant, update: Update) {
         self.gates.take(now, update);
-        self.state.observe(now, self.gates.all_open());
-    }
-
-    /// The server took a removal of `taints`, and this is the Node afterwards.
-    pub(super) fn removed(&mut self, now: Instant, taints: &[Taint], node: &NodeView) {
-        if !self.is_about(taints) {
-            return;
-        }
-        let since = |start: Option<Instant>| start.map(|start| now.duration_since(start));
-        let since_seen = since(self.state.seen_since());
-        let since_ready = since(self.state.stable_at());
-        for taint in taints {
-            if !self.rule().taint.matches(taint) {
-                continue;
-            }
-            let is_it = |left: &Taint| left.key == taint.key && left.effect == taint.effect;
-            let taint = taint.clone();
-            if node.taints.iter().any(is_it) {
-                self.tell(What::Restored(taint), true);
-            } else {
-                self.last_removal = Some(Timestamp::now());
-                let removed = What::Removed {
-                    taint,
-                    since_seen,
-                    since_ready,
-                };
-                self.tell(removed, true);
-            }
-        }
-        self.unanswered = false;
-        self.state.removed(now);
-        self.enter(now, Decision::Absent);
-    }
-
-    /// Whether it is not known if a removal took effect.
-    pub(super) fn set_unanswered(&mut self, unanswered: bool) {
-        self.unanswered = unanswered;
-    }
-
-    /// The server refuses to have `taint` removed. `first`: it has not said so in these words before.
-    pub(super) fn denied(&mut self, taint: &Taint, message: &str, first: bool) {
-        let denied = What::Denied {
-            taint: taint.clone(),
-            message: message.to_owned(),
-        };
-        self.tell(denied, first);
-        self.denied = Some(message.to_owned());
+        self.state.observe(now, self.gates.together());
     }
 
     pub(super) fn status(&self) -> RuleStatus {
@@ -202,12 +171,13 @@ impl RuleAtWork {
 
     fn enter(&mut self, now: Instant, decision: Decision) {
         self.since = Timestamp::now();
-        if !decision.is_tainted() {
+        if !decision.is_tainted() && decision != Decision::Lapsed {
             self.denied = None;
         }
         let worth_a_line = match decision {
             Decision::Held => Some("holding: Karpenter has not registered the node yet"),
             Decision::Ready if self.rule().dry_run => Some("would remove the taint (dry run)"),
+            Decision::Lapsed if self.rule().dry_run => Some("would put the taint back (dry run)"),
             _ => None,
         };
         let rule = &self.state.rule().name;
@@ -216,43 +186,6 @@ impl RuleAtWork {
         } else {
             debug!(rule, decision = decision.as_str(), "decided");
         }
-    }
-
-    fn occurred(&mut self, now: Instant, occurrence: Occurrence) {
-        let (what, allowance) = match occurrence {
-            Occurrence::Tainted => {
-                self.unanswered = false;
-                (What::Tainted, &mut self.allowance)
-            }
-            Occurrence::RemovedByOther { ready } => {
-                let what = if std::mem::take(&mut self.unanswered) {
-                    What::RemovedUnanswered
-                } else {
-                    What::RemovedByOther { ready }
-                };
-                (what, &mut self.allowance)
-            }
-            Occurrence::Deadline(action) => {
-                let what = What::Deadline {
-                    after: self.state.rule().deadline.after,
-                    action,
-                    waits_for: self.gates.waits_for(),
-                };
-                (what, &mut self.rare_allowance)
-            }
-            Occurrence::Fight => (What::Fight, &mut self.rare_allowance),
-        };
-        let aloud = allowance.take(now);
-        self.tell(what, aloud);
-    }
-
-    fn tell(&self, what: What, aloud: bool) {
-        let notice = Notice {
-            rule: self.rule().name.clone(),
-            taint: self.rule().taint.to_string(),
-            what,
-        };
-        self.teller.tell(&notice, aloud);
     }
 }
 

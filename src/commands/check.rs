@@ -17,7 +17,15 @@ pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     for rule in &configuration.rules {
         for (gate, outcome) in set::once(&rule.gates).await {
             all_open &= outcome.is_open();
-            rows.push([&rule.name, gate, outcome.state(), outcome.message()].map(str::to_owned));
+            rows.push(
+                [
+                    &rule.name,
+                    gate,
+                    outcome.state().as_str(),
+                    outcome.message(),
+                ]
+                .map(str::to_owned),
+            );
         }
     }
     io::stdout()

@@ -43,6 +43,10 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let node_name = own_node(node_name.as_deref())?;
     for rule in &mut configuration.rules {
         rule.dry_run |= dry_run;
+        if once {
+            // Nobody would be there to remove it again.
+            rule.retaint = None;
+        }
     }
     let source = kubeconfig.map_or(Source::InCluster, Source::Kubeconfig);
     let api = ApiServer::new(source)

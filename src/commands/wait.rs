@@ -50,8 +50,8 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
         let mut gates = ObservedGates::new(index, &rule, surroundings.clone());
         gates.run(Instant::now(), 0);
         gates.see(Instant::now(), &NodeSight::default());
-        let mut state = RuleState::new(rule);
-        state.observe(Instant::now(), gates.all_open());
+        let mut state = RuleState::new(rule, None);
+        state.observe(Instant::now(), gates.together());
         rules.push(gates);
         states.push(state);
     }
@@ -64,7 +64,7 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
             Some(update) = reported.recv() => {
                 let (now, index) = (Instant::now(), update.place.rule);
                 rules[index].take(now, update);
-                states[index].observe(now, rules[index].all_open());
+                states[index].observe(now, rules[index].together());
             }
             () = sleep_until(done_at.unwrap_or_else(Instant::now).into()), if done_at.is_some() => return,
         }

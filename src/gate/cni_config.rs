@@ -9,9 +9,10 @@ use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 
+use super::Outcome;
 use super::busy::Busy;
 use super::disk::{self, deleted, fault};
-use super::{Outcome, boot};
+use crate::boot;
 use crate::config::CniConfig;
 use crate::conflist::{
     Candidate, Found, MAX_FILE_BYTES, Network, candidates, decide, has_extension, plugin_type,

@@ -102,7 +102,7 @@ mod tests {
             start.recv().unwrap();
         }
         let second = ask(&busy, || panic!("asked while another hangs")).await;
-        assert_eq!(second.state(), "closed");
+        assert_eq!(second.state().as_str(), "closed");
         assert!(second.message().contains("does not answer"));
 
         drop(release);

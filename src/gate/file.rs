@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use super::Outcome;
 use super::busy::Busy;
 use super::disk::{self, fault};
-use super::{Outcome, boot};
+use crate::boot;
 use crate::config::FileCheck;
 
 /// Looks once for the file, off the runtime's thread.
@@ -84,7 +85,7 @@ mod tests {
         let link = dir.path().join("link");
         symlink("/nowhere/at/all", &link).unwrap();
         let outcome = check(link, false).await;
-        assert_eq!(outcome.state(), "closed");
+        assert_eq!(outcome.state().as_str(), "closed");
         assert!(
             outcome
                 .message()
@@ -101,7 +102,7 @@ mod tests {
             .unwrap();
         assert!(check(path.clone(), false).await.is_open());
         let outcome = check(path.clone(), true).await;
-        assert_eq!(outcome.state(), "closed");
+        assert_eq!(outcome.state().as_str(), "closed");
         assert!(outcome.message().contains("before this boot"));
         file.set_modified(SystemTime::now()).unwrap();
         assert!(check(path, true).await.is_open());

@@ -1,6 +1,5 @@
 //! Gates: one file a kind. Each has one `check`, which says what it found.
 
-mod boot;
 pub mod busy;
 pub mod cni_config;
 mod connect;
@@ -19,6 +18,29 @@ pub mod tcp_socket;
 #[cfg(test)]
 mod testing;
 pub mod threshold;
+
+/// Of a gate, or of all gates of a rule together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The condition holds. Of a rule: every gate is open.
+    Open,
+    /// It does not. Of a rule: some gate is closed.
+    Closed,
+    /// It could not be asked. Of a rule: no gate is closed, and some are unknown.
+    Unknown,
+}
+
+impl State {
+    /// The words of logs, status and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
 
 /// What one evaluation of a gate found, with what a person should know of it.
 ///
@@ -52,26 +74,26 @@ impl Outcome {
         *self != Self::unevaluated() && *self != Self::at_rest()
     }
 
+    /// Without the words.
+    #[must_use]
+    pub fn state(&self) -> State {
+        match self {
+            Self::Open(_) => State::Open,
+            Self::Closed(_) => State::Closed,
+            Self::Unknown(_) => State::Unknown,
+        }
+    }
+
     /// Whether the condition holds.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        matches!(self, Self::Open(_))
+        self.state() == State::Open
     }
 
     /// Whether it could not be asked.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
-        matches!(self, Self::Unknown(_))
-    }
-
-    /// `open`, `closed` or `unknown`: the words of logs, status and metrics.
-    #[must_use]
-    pub fn state(&self) -> &'static str {
-        match self {
-            Self::Open(_) => "open",
-            Self::Closed(_) => "closed",
-            Self::Unknown(_) => "unknown",
-        }
+        self.state() == State::Unknown
     }
 
     /// What was seen, or the reason why it is not open.

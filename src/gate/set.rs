@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use super::busy::Busy;
 use super::observation::{self, NodeSight, Sight};
 use super::report::{Place, Reporter, Update};
-use super::{Outcome, probe};
+use super::{Outcome, State, probe};
 use crate::config::{Condition, Gate};
 
 /// What the gates of all rules share.
@@ -128,12 +128,18 @@ impl Gates {
         gates.map(|(gate, outcomes)| (gate.name(), state(gate, outcomes)))
     }
 
-    /// Whether every gate is open.
+    /// What they say together.
     #[must_use]
-    pub fn all_open(&self) -> bool {
-        self.outcomes
-            .iter()
-            .all(|outcomes| outcomes.iter().any(Outcome::is_open))
+    pub fn together(&self) -> State {
+        let mut together = State::Open;
+        for (_, outcome) in self.states() {
+            match outcome.state() {
+                State::Open => {}
+                State::Closed => return State::Closed,
+                State::Unknown => together = State::Unknown,
+            }
+        }
+        together
     }
 }
 

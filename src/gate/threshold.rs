@@ -96,7 +96,7 @@ mod tests {
                     'c' => Outcome::Closed(String::new()),
                     _ => Outcome::Unknown(String::new()),
                 });
-                state.state().chars().next().unwrap()
+                state.state().as_str().chars().next().unwrap()
             })
             .collect()
     }

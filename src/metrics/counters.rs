@@ -22,7 +22,7 @@ const READY_BUCKETS: [f64; 8] = [0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
 
 type Pick<T> = fn(&RuleCounts) -> T;
 
-const COUNTERS: [(&str, &str, Pick<u64>); 5] = [
+const COUNTERS: [(&str, &str, Pick<u64>); 6] = [
     (
         "untaint_rule_removals",
         "Taints removed, those included whose removal had no answer.",
@@ -35,7 +35,7 @@ const COUNTERS: [(&str, &str, Pick<u64>); 5] = [
     ),
     (
         "untaint_rule_denials",
-        "Removals that the server refused.",
+        "Changes of the taint that the server refused.",
         |rule| rule.denials,
     ),
     (
@@ -47,6 +47,11 @@ const COUNTERS: [(&str, &str, Pick<u64>); 5] = [
         "untaint_rule_deadlines",
         "Times that the taint was there for longer than the rule's deadline.",
         |rule| rule.deadlines,
+    ),
+    (
+        "untaint_rule_put_backs",
+        "Times that the taint was put back because a gate had closed.",
+        |rule| rule.put_backs,
     ),
 ];
 
@@ -74,6 +79,7 @@ struct RuleCounts {
     denials: u64,
     fights: u64,
     deadlines: u64,
+    put_backs: u64,
     since_seen: Histogram,
     since_ready: Histogram,
 }
@@ -86,6 +92,7 @@ impl Default for RuleCounts {
             denials: 0,
             fights: 0,
             deadlines: 0,
+            put_backs: 0,
             since_seen: Histogram::new(SEEN_BUCKETS),
             since_ready: Histogram::new(READY_BUCKETS),
         }
@@ -112,6 +119,7 @@ impl Counters {
             What::Denied { .. } => rule.denials += 1,
             What::Fight => rule.fights += 1,
             What::Deadline { .. } => rule.deadlines += 1,
+            What::PutBack { .. } => rule.put_backs += 1,
             What::Tainted | What::Restored(_) | What::RemovedByOther { ready: true } => {}
         }
     }

@@ -6,21 +6,23 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::family;
+use crate::gate::State;
 use crate::status::{RuleStatus, Status};
 
 /// The words of [`Decision`](crate::rule::Decision).
-const DECISIONS: [&str; 8] = [
+const DECISIONS: [&str; 10] = [
     "no-node",
     "not-selected",
     "absent",
+    "lapsing",
+    "lapsed",
     "waiting",
     "stabilizing",
     "held",
     "limited",
     "ready",
 ];
-/// The words of an [`Outcome`](crate::gate::Outcome).
-const GATE_STATES: [&str; 3] = ["open", "closed", "unknown"];
+const GATE_STATES: [State; 3] = [State::Open, State::Closed, State::Unknown];
 
 /// A state has a series for each of its words, of which one is 1, as in kube-state-metrics.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Result {
@@ -55,7 +57,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
     each_rule(
         encoder,
         "untaint_rule_denied",
-        "Whether the server refuses the removal.",
+        "Whether the server refuses a change of the taint.",
         rules,
         |rule| rule.denied.is_some(),
     )?;
@@ -71,7 +73,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
             ];
             (labels, is(state == gate.state))
         };
-        GATE_STATES.into_iter().map(series)
+        GATE_STATES.map(State::as_str).into_iter().map(series)
     });
     family(
         encoder,
@@ -103,17 +105,18 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::gate::Outcome;
     use crate::rule::Decision;
 
-    /// The matches make sure that a new one is not forgotten.
+    /// The match makes sure that a new one is not forgotten.
     #[test]
-    fn every_state_has_a_series() {
+    fn every_decision_has_its_word() {
         let until = Instant::now();
         let decisions = [
             Decision::NoNode,
             Decision::NotSelected,
             Decision::Absent,
+            Decision::Lapsing { until },
+            Decision::Lapsed,
             Decision::Waiting,
             Decision::Stabilizing { until },
             Decision::Held,
@@ -125,22 +128,15 @@ mod tests {
                 Decision::NoNode => 0,
                 Decision::NotSelected => 1,
                 Decision::Absent => 2,
-                Decision::Waiting => 3,
-                Decision::Stabilizing { .. } => 4,
-                Decision::Held => 5,
-                Decision::Limited { .. } => 6,
-                Decision::Ready => 7,
+                Decision::Lapsing { .. } => 3,
+                Decision::Lapsed => 4,
+                Decision::Waiting => 5,
+                Decision::Stabilizing { .. } => 6,
+                Decision::Held => 7,
+                Decision::Limited { .. } => 8,
+                Decision::Ready => 9,
             };
             assert_eq!(DECISIONS[index], decision.as_str());
-        }
-        let outcomes = [Outcome::Open, Outcome::Closed, Outcome::Unknown];
-        for outcome in outcomes.map(|outcome| outcome(String::new())) {
-            let index = match outcome {
-                Outcome::Open(_) => 0,
-                Outcome::Closed(_) => 1,
-                Outcome::Unknown(_) => 2,
-            };
-            assert_eq!(GATE_STATES[index], outcome.state());
         }
     }
 }

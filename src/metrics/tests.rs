@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::*;
 use crate::config::DeadlineAction;
+use crate::node::patch::Action;
 use crate::notice::{Notice, What};
 use crate::status::{ApiStatus, GateStatus, NodeStatus, RuleStatus};
 
@@ -95,6 +96,7 @@ fn each_notice_is_counted_as_what_it_is() {
         since_ready,
     };
     let denied = What::Denied {
+        action: Action::Remove,
         taint: Taint::default(),
         message: "no".into(),
     };
@@ -103,11 +105,14 @@ fn each_notice_is_counted_as_what_it_is() {
         action: DeadlineAction::Keep,
         waits_for: String::new(),
     };
+    let put_back = What::PutBack {
+        waits_for: String::new(),
+    };
     let removals = "untaint_rule_removals_total";
     let seen = "untaint_rule_seen_to_removed_seconds_count";
     let ready = "untaint_rule_ready_to_removed_seconds_count";
     let others = "untaint_rule_removals_by_others_total";
-    let table: [(What, &[&str]); 10] = [
+    let table: [(What, &[&str]); 11] = [
         (removed(second), &[ready, removals, seen]),
         (removed(None), &[removals, seen]),
         (What::RemovedUnanswered, &[removals]),
@@ -116,6 +121,7 @@ fn each_notice_is_counted_as_what_it_is() {
         (denied, &["untaint_rule_denials_total"]),
         (What::Fight, &["untaint_rule_fights_total"]),
         (deadline, &["untaint_rule_deadlines_total"]),
+        (put_back, &["untaint_rule_put_backs_total"]),
         (What::Tainted, &[]),
         (What::Restored(Taint::default()), &[]),
     ];

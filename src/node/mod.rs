@@ -1,8 +1,8 @@
 //! The own Node: what is known of it, how it is watched, and the only write there is.
 
 pub mod patch;
-pub mod removal;
 pub mod view;
+pub mod writes;
 
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::request;
@@ -10,7 +10,7 @@ use kube::core::request;
 use crate::api::traffic::Verb;
 use crate::api::watch::Collection;
 use crate::api::{ApiError, ApiServer, valid};
-use patch::Removal;
+use patch::Change;
 use view::NodeView;
 
 /// `fieldManager` of every write.
@@ -31,17 +31,17 @@ pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
     about(node, |node| node.metadata.name == name)
 }
 
-/// Sends one removal and gives the Node as the server has it afterwards.
-pub async fn patch(api: &ApiServer, name: &str, removal: &Removal) -> Result<NodeView, ApiError> {
+/// Sends one change and gives the Node as the server has it afterwards.
+pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeView, ApiError> {
     let params = PatchParams {
         field_manager: Some(FIELD_MANAGER.into()),
         ..PatchParams::default()
     };
-    let patch = Patch::Json::<()>(removal.operations.clone());
+    let patch = Patch::Json::<()>(change.operations.clone());
     let request = request::Request::new(NODES).patch(name, &params, &patch);
     let node: NodeView = api.request(Verb::Patch, valid(request)?).await?;
     about(node, |node| {
-        node.metadata.name == name && node.metadata.uid == removal.uid
+        node.metadata.name == name && node.metadata.uid == change.uid
     })
 }
 

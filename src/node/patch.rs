@@ -1,24 +1,101 @@
-//! The only write there is: a JSON Patch that can take off the taints it names and nothing else. Pure.
+//! The changes of taints: a JSON Patch that takes off the taints it names, or puts them back, and does nothing else. Pure.
 
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{Patch, PatchOperation, RemoveOperation, TestOperation};
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation};
 use k8s_openapi::api::core::v1::Taint;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::view::NodeView;
 use crate::taint::TaintMatcher;
 
-/// The removal of some taints from one Node.
+/// What is to become of taints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// Take them off.
+    Remove,
+    /// Put them back.
+    PutBack,
+}
+
+/// The change of some taints of one Node.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Removal {
+pub struct Change {
     /// Of the Node.
     pub uid: String,
-    /// What it takes off.
+    /// What becomes of the taints.
+    pub action: Action,
+    /// The taints.
     pub taints: Vec<Taint>,
     /// Every `remove` stands behind `test`s of what it removes, so that another writer's taint that has moved to
     /// this index makes the whole patch fail (422) rather than vanish. `spec.taints` is an atomic list without a
     /// patch strategy: any other type of patch would replace the taints of all writers.
     pub operations: Patch,
+}
+
+/// What becomes of one taint. Taints are the same by key and effect.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Step {
+    /// What becomes of it.
+    pub action: Action,
+    /// The taint's.
+    pub key: String,
+    /// The taint's.
+    pub effect: String,
+}
+
+impl Step {
+    /// Of this taint.
+    #[must_use]
+    pub fn new(action: Action, taint: &Taint) -> Self {
+        Self {
+            action,
+            key: taint.key.clone(),
+            effect: taint.effect.clone(),
+        }
+    }
+
+    /// Whether there is anything to do on this Node.
+    #[must_use]
+    pub fn is_open(&self, node: &NodeView) -> bool {
+        let is_it = |taint: &Taint| taint.key == self.key && taint.effect == self.effect;
+        node.taints.iter().any(is_it) == (self.action == Action::Remove)
+    }
+}
+
+impl Change {
+    /// Taint by taint.
+    pub fn steps(&self) -> impl Iterator<Item = Step> {
+        let taints = self.taints.iter();
+        taints.map(|taint| Step::new(self.action, taint))
+    }
+}
+
+/// What the rules want of the taints of the Node.
+#[derive(Debug, Default)]
+pub struct Wanted<'a> {
+    /// Those that match are to go.
+    pub remove: Vec<&'a TaintMatcher>,
+    /// These are to be there.
+    pub put_back: Vec<Taint>,
+}
+
+impl Wanted<'_> {
+    /// What is still to be done on `node` of what `allowed` lets through: at most one change of each kind.
+    pub fn changes(
+        &self,
+        node: &NodeView,
+        allowed: impl Fn(&Step) -> bool,
+    ) -> impl Iterator<Item = Change> {
+        let removal = removal(node, |taint| {
+            let mut matchers = self.remove.iter().copied();
+            let matcher = matchers.find(|matcher| matcher.matches(taint))?;
+            allowed(&Step::new(Action::Remove, taint)).then_some(matcher)
+        });
+        let put_back = self.put_back.iter();
+        let put_back = put_back.filter(|taint| allowed(&Step::new(Action::PutBack, taint)));
+        let addition = addition(node, &put_back.cloned().collect::<Vec<_>>());
+        removal.into_iter().chain(addition)
+    }
 }
 
 /// Takes off the taints that `select` gives a matcher for; `None` if there are none.
@@ -28,9 +105,9 @@ pub struct Removal {
 pub fn removal<'a>(
     node: &NodeView,
     select: impl Fn(&Taint) -> Option<&'a TaintMatcher>,
-) -> Option<Removal> {
+) -> Option<Change> {
     let mut taints = Vec::new();
-    let mut operations = vec![test(["metadata", "uid"], node.metadata.uid.as_str().into())];
+    let mut operations = vec![test_uid(node)];
     for (index, taint) in node.taints.iter().enumerate().rev() {
         let Some(matcher) = select(taint) else {
             continue;
@@ -48,10 +125,51 @@ pub fn removal<'a>(
         operations.push(PatchOperation::Remove(RemoveOperation { path }));
         taints.push(taint.clone());
     }
-    (!taints.is_empty()).then_some(Removal {
+    (!taints.is_empty()).then_some(Change {
         uid: node.metadata.uid.clone(),
+        action: Action::Remove,
         taints,
         operations: Patch(operations),
+    })
+}
+
+/// Puts back those of `taints` that the Node does not have; `None` if there are none.
+#[must_use]
+pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
+    let is_missing = |taint: &&Taint| {
+        let mut there = node.taints.iter();
+        !there.any(|other| other.key == taint.key && other.effect == taint.effect)
+    };
+    let taints: Vec<_> = taints.iter().filter(is_missing).cloned().collect();
+    if taints.is_empty() {
+        return None;
+    }
+    let mut operations = vec![test_uid(node)];
+    if node.taints.is_empty() {
+        // The list is made, and must not replace one that somebody else has made meanwhile.
+        operations.push(test(["spec", "taints"], Value::Null));
+        operations.push(add(["spec", "taints"], json!(taints)));
+    } else {
+        // Behind the last, wherever that is by now; without a last one, the path is missing and the patch fails.
+        let append = |taint| add(["spec", "taints", "-"], json!(taint));
+        operations.extend(taints.iter().map(append));
+    }
+    Some(Change {
+        uid: node.metadata.uid.clone(),
+        action: Action::PutBack,
+        taints,
+        operations: Patch(operations),
+    })
+}
+
+fn test_uid(node: &NodeView) -> PatchOperation {
+    test(["metadata", "uid"], node.metadata.uid.as_str().into())
+}
+
+fn add<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation {
+        path: PointerBuf::from_tokens(path),
+        value,
     })
 }
 
@@ -63,102 +181,4 @@ fn test<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn node(taints: &Value) -> (NodeView, Value) {
-        let object = json!({"metadata": {"name": "node", "uid": "u", "resourceVersion": "1"}, "spec": {"taints": taints}});
-        (serde_json::from_value(object.clone()).unwrap(), object)
-    }
-
-    fn matcher(key: &str, value: Option<&str>) -> TaintMatcher {
-        TaintMatcher {
-            key: key.into(),
-            value: value.map(Into::into),
-            effect: None,
-        }
-    }
-
-    fn remove(node: &NodeView, matchers: &[TaintMatcher]) -> Option<Removal> {
-        removal(node, |taint| {
-            matchers.iter().find(|matcher| matcher.matches(taint))
-        })
-    }
-
-    #[test]
-    fn every_matching_taint_is_tested_and_removed_highest_index_first() {
-        let (node, _) = node(&json!([
-            {"key": "k", "value": "true", "effect": "NoSchedule"},
-            {"key": "foreign", "effect": "NoExecute"},
-            {"key": "k", "effect": "NoExecute"},
-        ]));
-        let removal = remove(&node, &[matcher("k", None)]).unwrap();
-        assert_eq!(
-            serde_json::to_value(&removal.operations).unwrap(),
-            json!([
-                {"op": "test", "path": "/metadata/uid", "value": "u"},
-                {"op": "test", "path": "/spec/taints/2/key", "value": "k"},
-                {"op": "test", "path": "/spec/taints/2/effect", "value": "NoExecute"},
-                {"op": "remove", "path": "/spec/taints/2"},
-                {"op": "test", "path": "/spec/taints/0/key", "value": "k"},
-                {"op": "test", "path": "/spec/taints/0/effect", "value": "NoSchedule"},
-                {"op": "remove", "path": "/spec/taints/0"},
-            ])
-        );
-    }
-
-    #[test]
-    fn the_value_is_tested_where_the_rule_names_one_and_an_empty_one_is_a_missing_field() {
-        let (node, _) = node(
-            &json!([{"key": "a", "value": "x", "effect": "NoSchedule"}, {"key": "b", "effect": "NoSchedule"}]),
-        );
-        let removal = remove(&node, &[matcher("a", Some("x")), matcher("b", Some(""))]).unwrap();
-        let operations = serde_json::to_value(&removal.operations).unwrap();
-        assert_eq!(
-            operations[3],
-            json!({"op": "test", "path": "/spec/taints/1/value", "value": null})
-        );
-        assert_eq!(
-            operations[7],
-            json!({"op": "test", "path": "/spec/taints/0/value", "value": "x"})
-        );
-    }
-
-    #[test]
-    fn a_node_without_a_matching_taint_needs_no_patch() {
-        let (node, _) = node(&json!([{"key": "foreign", "effect": "NoSchedule"}]));
-        assert_eq!(remove(&node, &[matcher("k", None)]), None);
-    }
-
-    #[test]
-    fn a_foreign_taint_at_the_tested_index_makes_the_patch_fail() {
-        let (seen, _) = node(&json!([{"key": "k", "effect": "NoSchedule"}]));
-        let removal = remove(&seen, &[matcher("k", None)]).unwrap();
-        for foreign in [
-            json!([{"key": "foreign", "effect": "NoSchedule"}, {"key": "k", "effect": "NoSchedule"}]),
-            json!([{"key": "k", "effect": "NoExecute"}, {"key": "k", "effect": "NoSchedule"}]),
-            json!([]),
-        ] {
-            let (_, mut object) = node(&foreign);
-            assert!(
-                json_patch::patch(&mut object, &removal.operations).is_err(),
-                "{foreign}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_recreated_node_makes_the_patch_fail() {
-        let (seen, mut object) = node(&json!([{"key": "k", "effect": "NoSchedule"}]));
-        object["metadata"]["uid"] = json!("another");
-        assert!(
-            json_patch::patch(
-                &mut object,
-                &remove(&seen, &[matcher("k", None)]).unwrap().operations
-            )
-            .is_err()
-        );
-    }
-}
+mod tests;

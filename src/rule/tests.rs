@@ -1,3 +1,4 @@
+mod lapse;
 mod time;
 
 use std::collections::BTreeMap;
@@ -53,8 +54,8 @@ fn step(
     node: Option<&NodeView>,
     open: bool,
 ) -> Option<Occurrence> {
-    if state.decision().runs_gates() {
-        state.observe(now, open);
+    if state.runs_gates() {
+        state.observe(now, if open { State::Open } else { State::Closed });
     }
     state.step(now, node)
 }
@@ -62,7 +63,7 @@ fn step(
 #[test]
 fn a_taint_with_a_gate_not_open_waits_and_is_ready_once_all_are_open() {
     let now = Instant::now();
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     assert_eq!(
         step(&mut state, now, Some(&tainted()), false),
         Some(Occurrence::Tainted)
@@ -77,29 +78,29 @@ fn a_taint_with_a_gate_not_open_waits_and_is_ready_once_all_are_open() {
 #[test]
 fn what_the_gates_said_before_the_node_was_first_seen_counts() {
     let now = Instant::now();
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     step(&mut state, now, None, true);
     assert_eq!((state.decision(), state.round()), (Decision::NoNode, 0));
-    assert!(state.decision().runs_gates());
+    assert!(state.runs_gates());
     step(&mut state, now, Some(&tainted()), true);
     assert_eq!((state.decision(), state.round()), (Decision::Ready, 0));
 }
 
 #[test]
 fn without_the_taint_nothing_is_to_be_done_and_gates_rest() {
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     assert_eq!(
         step(&mut state, Instant::now(), Some(&clean()), false),
         None
     );
     assert_eq!(state.decision(), Decision::Absent);
-    assert!(!state.decision().runs_gates());
+    assert!(!state.runs_gates());
 }
 
 #[test]
 fn a_taint_that_comes_back_starts_the_gates_afresh() {
     let now = Instant::now();
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     step(&mut state, now, Some(&tainted()), true);
     step(&mut state, now, Some(&tainted()), true);
     state.removed(now);
@@ -124,7 +125,7 @@ fn a_taint_that_comes_back_starts_the_gates_afresh() {
 #[test]
 fn a_recreated_node_starts_the_gates_afresh_even_if_nobody_saw_it_without_the_taint() {
     let now = Instant::now();
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     step(&mut state, now, Some(&tainted()), true);
     step(
         &mut state,
@@ -138,7 +139,7 @@ fn a_recreated_node_starts_the_gates_afresh_even_if_nobody_saw_it_without_the_ta
 #[test]
 fn a_deleted_node_is_waited_for_and_old_knowledge_is_not_acted_on() {
     let now = Instant::now();
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     step(&mut state, now, Some(&tainted()), true);
     assert_eq!(step(&mut state, now, None, true), None);
     assert_eq!(state.decision(), Decision::NoNode);
@@ -147,10 +148,13 @@ fn a_deleted_node_is_waited_for_and_old_knowledge_is_not_acted_on() {
 #[test]
 fn a_rule_without_gates_is_ready_at_once_each_time() {
     let now = Instant::now();
-    let mut state = RuleState::new(Rule {
-        gates: Vec::new(),
-        ..rule()
-    });
+    let mut state = RuleState::new(
+        Rule {
+            gates: Vec::new(),
+            ..rule()
+        },
+        None,
+    );
     for _ in 0..2 {
         step(&mut state, now, Some(&tainted()), true);
         assert_eq!(state.decision(), Decision::Ready);
@@ -166,7 +170,7 @@ fn a_removal_that_karpenter_would_undo_is_held_until_it_has_registered_the_node(
         ("t", "NoSchedule"),
         ("karpenter.sh/unregistered", "NoExecute"),
     ];
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     step(&mut state, now, Some(&node("u", &keys, &json!({}))), true);
     assert_eq!(state.decision(), Decision::Held);
     step(
@@ -197,7 +201,7 @@ fn a_removal_that_karpenter_would_undo_is_held_until_it_has_registered_the_node(
 fn a_taint_that_somebody_else_removes_is_told_once_with_whether_it_was_too_early() {
     let now = Instant::now();
     for (open, ready) in [(false, false), (true, true)] {
-        let mut state = RuleState::new(rule());
+        let mut state = RuleState::new(rule(), None);
         step(&mut state, now, Some(&tainted()), open);
         assert_eq!(
             step(&mut state, now, Some(&clean()), open),
@@ -211,13 +215,16 @@ fn a_taint_that_somebody_else_removes_is_told_once_with_whether_it_was_too_early
 fn a_node_that_the_selector_does_not_select_is_left_alone() {
     let now = Instant::now();
     let selector = BTreeMap::from([("pool".to_owned(), "a".to_owned())]);
-    let mut state = RuleState::new(Rule {
-        node_selector: selector,
-        ..rule()
-    });
+    let mut state = RuleState::new(
+        Rule {
+            node_selector: selector,
+            ..rule()
+        },
+        None,
+    );
     step(&mut state, now, Some(&tainted()), true);
     assert_eq!(state.decision(), Decision::NotSelected);
-    assert!(!state.decision().runs_gates());
+    assert!(!state.runs_gates());
     let selected = node("u", &[("t", "NoSchedule")], &json!({"pool": "a"}));
     assert_eq!(
         step(&mut state, now, Some(&selected), false),

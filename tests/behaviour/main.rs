@@ -15,6 +15,7 @@ mod metrics;
 mod observations;
 mod once;
 mod removal;
+mod retaint;
 mod scene;
 mod server;
 mod stopping;

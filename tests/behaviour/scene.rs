@@ -91,6 +91,18 @@ impl Gates {
         more: &[&str],
         environment: &[(&str, &str)],
     ) -> Agent {
+        self.agent_in(&[PROGRAM], node, kubeconfig, more, environment)
+    }
+
+    /// The same, by a command that takes the agent's arguments.
+    pub(crate) fn agent_in(
+        &self,
+        command: &[&str],
+        node: &str,
+        kubeconfig: &Path,
+        more: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Agent {
         let config = self.config();
         let paths = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
         let [config, kubeconfig] = paths;
@@ -111,7 +123,8 @@ impl Gates {
         } else {
             &["--listen", "off"]
         };
-        Agent::start(PROGRAM, &[&arguments, listen, more].concat(), environment).unwrap()
+        let all = [&command[1..], &arguments, listen, more].concat();
+        Agent::start(command[0], &all, environment).unwrap()
     }
 }
 

@@ -34,7 +34,7 @@ fn with_gate(gate: Gate) -> RuleAtWork {
         sight: Sight::none(),
     };
     let rule = Rule::new("rule", taint, vec![gate]);
-    RuleAtWork::new(0, rule, surroundings, Teller::default())
+    RuleAtWork::new(0, rule, None, surroundings, Teller::default())
 }
 
 fn on_ready() -> RuleAtWork {

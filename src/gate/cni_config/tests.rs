@@ -59,7 +59,7 @@ async fn the_gate_opens_for_a_valid_file_and_says_what_is_in_it() {
     let node = Node::new();
     let busy = Busy::default();
     let check = || check(&node.expected, &busy);
-    assert_eq!(check().await.state(), "closed");
+    assert_eq!(check().await.state().as_str(), "closed");
     let path = node.write("05-cilium.conflist", CILIUM);
     assert_eq!(
         check().await,

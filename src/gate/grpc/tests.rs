@@ -185,7 +185,7 @@ async fn a_peer_that_does_not_speak_grpc_closes_with_a_reason() {
         let outcome = soon(check(&spec(port, ""))).await;
         let expected = format!("127.0.0.1:{port}: {why}");
         assert!(outcome.message().starts_with(&expected), "{outcome:?}");
-        assert_eq!(outcome.state(), "closed");
+        assert_eq!(outcome.state().as_str(), "closed");
     }
 }
 

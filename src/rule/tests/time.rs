@@ -6,10 +6,13 @@ use crate::config::{Deadline, DeadlineAction};
 #[test]
 fn every_gate_must_have_been_open_without_a_break_for_stable_for() {
     let now = Instant::now();
-    let mut state = RuleState::new(Rule {
-        stable_for: 10 * SECOND,
-        ..rule()
-    });
+    let mut state = RuleState::new(
+        Rule {
+            stable_for: 10 * SECOND,
+            ..rule()
+        },
+        None,
+    );
     step(&mut state, now, Some(&tainted()), false);
     step(&mut state, now, Some(&tainted()), true);
     assert_eq!(
@@ -32,13 +35,16 @@ fn every_gate_must_have_been_open_without_a_break_for_stable_for() {
 #[test]
 fn a_gate_that_closes_and_opens_between_two_decisions_starts_stable_for_again() {
     let now = Instant::now();
-    let mut state = RuleState::new(Rule {
-        stable_for: 10 * SECOND,
-        ..rule()
-    });
+    let mut state = RuleState::new(
+        Rule {
+            stable_for: 10 * SECOND,
+            ..rule()
+        },
+        None,
+    );
     step(&mut state, now, Some(&tainted()), true);
-    state.observe(now + 5 * SECOND, false);
-    state.observe(now + 6 * SECOND, true);
+    state.observe(now + 5 * SECOND, State::Closed);
+    state.observe(now + 6 * SECOND, State::Open);
     state.step(now + 12 * SECOND, Some(&tainted()));
     assert_eq!(state.decision().until(), Some(now + 16 * SECOND));
 }
@@ -46,10 +52,13 @@ fn a_gate_that_closes_and_opens_between_two_decisions_starts_stable_for_again() 
 #[test]
 fn a_pause_in_which_nothing_was_evaluated_does_not_count_towards_stable_for() {
     let now = Instant::now();
-    let mut state = RuleState::new(Rule {
-        stable_for: 10 * SECOND,
-        ..rule()
-    });
+    let mut state = RuleState::new(
+        Rule {
+            stable_for: 10 * SECOND,
+            ..rule()
+        },
+        None,
+    );
     step(&mut state, now, Some(&tainted()), true);
     let round = state.round();
     state.paused(now + 30 * SECOND);
@@ -64,7 +73,7 @@ fn a_pause_in_which_nothing_was_evaluated_does_not_count_towards_stable_for() {
 #[test]
 fn a_recreated_node_is_no_fight() {
     let now = Instant::now();
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     for uid in ["1", "2", "3", "4", "5", "6", "7"] {
         let node = node(uid, &[("t", "NoSchedule")], &json!({}));
         step(&mut state, now, Some(&node), true);
@@ -77,7 +86,7 @@ fn a_recreated_node_is_no_fight() {
 #[test]
 fn a_taint_put_back_again_and_again_is_removed_five_times_at_once_and_then_every_ten_seconds() {
     let mut now = Instant::now();
-    let mut state = RuleState::new(rule());
+    let mut state = RuleState::new(rule(), None);
     let mut fights = 0;
     let mut come_back = |state: &mut RuleState, now| {
         let occurrences = [false, true].map(|open| step(state, now, Some(&tainted()), open));
@@ -121,11 +130,14 @@ fn with_deadline(action: DeadlineAction) -> RuleState {
         after: 60 * SECOND,
         action,
     };
-    RuleState::new(Rule {
-        deadline,
-        stable_for: 10 * SECOND,
-        ..rule()
-    })
+    RuleState::new(
+        Rule {
+            deadline,
+            stable_for: 10 * SECOND,
+            ..rule()
+        },
+        None,
+    )
 }
 
 #[test]

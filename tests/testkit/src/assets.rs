@@ -1,6 +1,5 @@
 //! Programs that others wrote, built from their Go modules where they must be.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -8,6 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
+
+use crate::skip::{say, skip};
 
 /// Prints the directory that has the programs, and builds them where it must.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cluster/assets");
@@ -54,21 +55,11 @@ impl Assets {
         match self.directory().await {
             Ok(directory) => Some(directory),
             Err(reason) => {
-                assert!(
-                    std::env::var("CI").as_deref() != Ok("true"),
-                    "no test may be skipped with CI=true, but: {reason}"
-                );
-                say(&format!("skipped: {reason}"));
+                skip(reason);
                 None
             }
         }
     }
-}
-
-/// The test harness shows what a passing test prints to nobody; this it does not catch.
-pub(crate) fn say(text: &str) {
-    // A closed standard error is nobody's concern.
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 async fn run(arguments: &[&str]) -> Result<PathBuf> {

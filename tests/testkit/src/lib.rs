@@ -15,6 +15,7 @@ pub mod kubeconfig;
 mod nodes;
 pub mod promtool;
 pub mod proxy;
+pub mod skip;
 mod tls;
 
 pub use nodes::{node, taints};
@@ -22,4 +23,4 @@ pub use nodes::{node, taints};
 use std::time::Duration;
 
 /// How long the waiting helpers of this crate wait before they fail.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_mins(1);

@@ -31,6 +31,7 @@ pub(super) struct ControlPlane {
     api_server: Process,
     _etcd: Process,
     directory: PathBuf,
+    etcd_url: String,
     program: PathBuf,
     arguments: Vec<String>,
     address: SocketAddr,
@@ -69,6 +70,7 @@ impl ControlPlane {
             api_server,
             _etcd: etcd,
             directory,
+            etcd_url,
             program,
             arguments,
             address,
@@ -82,6 +84,10 @@ impl ControlPlane {
         let log = log(&self.directory);
         self.api_server = Process::start(&self.program, &self.arguments, &log, None)?;
         self.ready().await
+    }
+
+    pub(super) fn etcd_url(&self) -> &str {
+        &self.etcd_url
     }
 
     pub(super) fn address(&self) -> SocketAddr {

@@ -22,7 +22,8 @@ use tokio::sync::OnceCell;
 
 pub use self::audit::AuditEntry;
 use self::control_plane::ControlPlane;
-use crate::assets::{CONTROL_PLANE, say};
+use crate::assets::CONTROL_PLANE;
+use crate::skip::say;
 
 /// A chosen port may be taken by the time it is used; so often a start is tried.
 const ATTEMPTS: usize = 3;

@@ -3,10 +3,13 @@
 use std::pin::pin;
 
 use anyhow::{Context as _, Result, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::StreamExt as _;
 use http::{Method, Request};
 use kube::core::WatchEvent;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tokio::time::timeout;
 
 use super::Cluster;
@@ -40,6 +43,25 @@ impl Cluster {
     /// Ends a Node.
     pub async fn delete_node(&self, name: &str) -> Result<()> {
         self.request(Method::DELETE, &uri(name), JSON, None).await?;
+        Ok(())
+    }
+
+    /// Makes a Node look as if it had been created at `time` (RFC 3339), which no API allows: in etcd itself.
+    pub async fn backdate_node(&self, name: &str, time: &str) -> Result<()> {
+        let mut node = self.node(name).await?;
+        node["metadata"]["creationTimestamp"] = time.into();
+        let metadata = node["metadata"].as_object_mut().context("metadata")?;
+        // Not part of what is stored, and in the way of it.
+        metadata.remove("resourceVersion");
+        metadata.remove("managedFields");
+        let key = BASE64.encode(format!("/registry/minions/{name}"));
+        let put = json!({"key": key, "value": BASE64.encode(node.to_string())});
+        let file = NamedTempFile::new()?;
+        std::fs::write(file.path(), put.to_string())?;
+        let file = file.path().to_str().context("a path in UTF-8")?;
+        let to_etcd = ["--server", self.control_plane.etcd_url()];
+        let request = ["create", "--raw", "/v3/kv/put", "--filename", file];
+        self.kubectl(&[&to_etcd[..], &request].concat()).await?;
         Ok(())
     }
 

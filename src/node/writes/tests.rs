@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::taint::TaintMatcher;
 
 const KEYS: [&str; 2] = ["one", "two"];
 
@@ -21,6 +22,13 @@ fn matchers() -> Vec<TaintMatcher> {
             effect: None,
         })
         .collect()
+}
+
+fn wanted(matchers: &[TaintMatcher]) -> Wanted<'_> {
+    Wanted {
+        remove: matchers.iter().collect(),
+        put_back: Vec::new(),
+    }
 }
 
 fn refused(code: u16, detailed: bool) -> Result<NodeView, ApiError> {
@@ -63,8 +71,7 @@ impl Scene {
     }
 
     fn next(&mut self, node: &NodeView) -> Next {
-        self.writes
-            .next(self.now, node, &self.matchers.iter().collect::<Vec<_>>())
+        self.writes.next(self.now, node, &wanted(&self.matchers))
     }
 
     /// Waits as long as it is told to.
@@ -78,20 +85,19 @@ impl Scene {
         }
     }
 
-    fn due_removal(&mut self, node: &NodeView) -> Removal {
+    fn due_removal(&mut self, node: &NodeView) -> Change {
         match self.next_due(node) {
             Next::Send(removal) => removal,
             other => panic!("{other:?} instead of a removal"),
         }
     }
 
-    fn sent(&mut self, removal: &Removal, answer: &Result<NodeView, ApiError>) -> Option<Verdict> {
+    fn sent(&mut self, removal: &Change, answer: &Result<NodeView, ApiError>) -> Option<Verdict> {
         self.writes.sent(self.now, removal, answer)
     }
 
     fn read(&mut self, answer: &Result<NodeView, ApiError>) -> Option<Verdict> {
-        self.writes
-            .read(self.now, &self.matchers.iter().collect::<Vec<_>>(), answer)
+        self.writes.read(self.now, &wanted(&self.matchers), answer)
     }
 
     /// Sends what is due, has it refused by a policy, and reads the unchanged Node.
@@ -196,7 +202,7 @@ fn a_gate_that_flaps_does_not_shorten_the_wait_that_the_server_asked_for() {
     let removal = scene.due_removal(&tainted);
     scene.sent(&removal, &throttled(5));
     assert_eq!(
-        scene.writes.next(scene.now, &tainted, &[]),
+        scene.writes.next(scene.now, &tainted, &Wanted::default()),
         Next::Wait(None)
     );
     assert!(matches!(scene.next(&tainted), Next::Wait(Some(_))));
@@ -244,7 +250,7 @@ fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
     scene.deny(&tainted);
     scene.now += DENIED_CAP * 2;
     assert_eq!(
-        scene.writes.next(scene.now, &tainted, &[]),
+        scene.writes.next(scene.now, &tainted, &Wanted::default()),
         Next::Wait(None)
     );
     let one = TaintMatcher {
@@ -252,7 +258,11 @@ fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
         value: None,
         effect: None,
     };
-    let Next::Send(removal) = scene.writes.next(scene.now, &tainted, &[&one]) else {
+    let Next::Send(removal) =
+        scene
+            .writes
+            .next(scene.now, &tainted, &wanted(std::slice::from_ref(&one)))
+    else {
         panic!("it is due")
     };
     assert_eq!(
@@ -262,10 +272,18 @@ fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
     assert!(
         scene
             .writes
-            .read(scene.now, &[&one], &Ok(tainted.clone()))
+            .read(
+                scene.now,
+                &wanted(std::slice::from_ref(&one)),
+                &Ok(tainted.clone())
+            )
             .is_some()
     );
-    let Next::Wait(Some(until)) = scene.writes.next(scene.now, &tainted, &[&one]) else {
+    let Next::Wait(Some(until)) =
+        scene
+            .writes
+            .next(scene.now, &tainted, &wanted(std::slice::from_ref(&one)))
+    else {
         panic!("it should wait")
     };
     assert!(until > scene.now, "the other one's time is past");
@@ -297,7 +315,7 @@ fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
     scene.sent(&removal, &lost());
     scene.now += RETRY_CAP;
     assert_eq!(
-        scene.writes.next(scene.now, &tainted, &[]),
+        scene.writes.next(scene.now, &tainted, &Wanted::default()),
         Next::Wait(None)
     );
     assert_eq!(scene.next_due(&tainted), Next::Read);
@@ -336,4 +354,50 @@ fn a_taint_never_denied_does_not_go_with_one_that_is() {
     scene.deny(&node(1, &["one"]));
     let removal = scene.due_removal(&node(2, &KEYS));
     assert_eq!(keys(&removal.taints), ["two"]);
+}
+
+#[test]
+fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less_and_less_often() {
+    let mut scene = Scene::new();
+    let one = matchers().remove(0);
+    let put_back = Wanted {
+        put_back: vec![matchers()[1].to_taint()],
+        ..Wanted::default()
+    };
+    let node = self::node(1, &["foreign"]);
+    let mut waits = Vec::new();
+    for _ in 0..2 {
+        let Next::Send(change) = scene.writes.next(scene.now, &node, &put_back) else {
+            panic!("no change is due");
+        };
+        assert_eq!(change.action, Action::PutBack);
+        scene.sent(&change, &refused(403, true));
+        let answer = Ok(node.clone());
+        let verdict = scene.writes.read(scene.now, &put_back, &answer);
+        assert!(
+            matches!(
+                verdict,
+                Some(Verdict::Denied {
+                    action: Action::PutBack,
+                    ..
+                })
+            ),
+            "{verdict:?}"
+        );
+        let Next::Wait(Some(until)) = scene.writes.next(scene.now, &node, &put_back) else {
+            panic!("no wait");
+        };
+        waits.push(until - scene.now);
+        scene.now = until;
+    }
+    assert!(waits[1] >= 2 * DENIED_BASE, "{waits:?}");
+    let both = Wanted {
+        remove: vec![&one],
+        ..put_back
+    };
+    let tainted = self::node(2, &["one"]);
+    let Next::Send(change) = scene.writes.next(scene.now, &tainted, &both) else {
+        panic!("no change is due");
+    };
+    assert_eq!(change.action, Action::Remove);
 }

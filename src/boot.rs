@@ -3,8 +3,20 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
+
+/// A process that starts so soon after the boot has come up with it: pods of the node start within minutes.
+const SOON: Duration = Duration::from_mins(10);
+
+/// When the machine booted, if this process has come up with it.
+pub(crate) fn just_now() -> Option<Timestamp> {
+    let boot = time().ok()?;
+    let age = SystemTime::now().duration_since(boot).ok()?;
+    (age <= SOON).then(|| Timestamp::try_from(boot).ok())?
+}
+
 /// To the second, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too.
-pub(super) fn time() -> Result<SystemTime, String> {
+pub(crate) fn time() -> Result<SystemTime, String> {
     let stat = fs::read_to_string("/proc/stat")
         .map_err(|error| format!("the boot time is unknown: /proc/stat: {error}"))?;
     btime(&stat).ok_or_else(|| "the boot time is unknown: no btime in /proc/stat".into())

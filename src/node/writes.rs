@@ -1,4 +1,4 @@
-//! When to send a removal, when to read the Node first, and when to stay away. Time and answers come in; all that is
+//! When to send a change of taints, when to read the Node first, and when to stay away. Time and answers come in; all that is
 //! not determined by them is jitter.
 
 use std::collections::BTreeMap;
@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Taint;
 
-use super::patch::{self, Removal};
+use super::patch::{Action, Change, Step, Wanted};
 use super::view::NodeView;
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
-use crate::taint::TaintMatcher;
 
 /// Longest wait between tries that other writers, the network or the server made fail.
 const RETRY_CAP: Duration = Duration::from_secs(5);
@@ -30,19 +29,21 @@ pub enum Next {
     /// Read the Node.
     Read,
     /// Send this.
-    Send(Removal),
+    Send(Change),
 }
 
 /// What an answer means to people.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// The server took the removal; the returned Node says what became of the taints.
+    /// The server took the change; the returned Node says what became of the taints.
     Done,
-    /// It is not known whether the removal took effect.
+    /// It is not known whether the change took effect.
     Unanswered,
     /// The server does not allow it, and says why.
     Denied {
-        /// What may not be removed.
+        /// What may not be done.
+        action: Action,
+        /// With which taint.
         taint: Taint,
         /// The server's message.
         message: String,
@@ -51,14 +52,7 @@ pub enum Verdict {
     },
 }
 
-/// Taints are the same by key and effect.
-type TaintId = (String, String);
-
-fn id(taint: &Taint) -> TaintId {
-    (taint.key.clone(), taint.effect.clone())
-}
-
-/// A taint whose removal the server refused.
+/// A step that the server refused.
 #[derive(Debug)]
 struct Denial {
     /// The refusal; empty while it is only known that a patch of several was refused.
@@ -85,9 +79,9 @@ pub struct Writes {
     not_before: Option<Instant>,
     /// What is known of the Node may be outdated: the next request reads it.
     must_read: bool,
-    /// A refused removal and the refusal, to be compared with what a fresh Node asks for.
-    refused: Option<(Removal, String)>,
-    denials: BTreeMap<TaintId, Denial>,
+    /// A refused change and the refusal, to be compared with what a fresh Node asks for.
+    refused: Option<(Change, String)>,
+    denials: BTreeMap<Step, Denial>,
 }
 
 impl Default for Writes {
@@ -103,16 +97,11 @@ impl Default for Writes {
 }
 
 impl Writes {
-    /// What to do about the taints of `node` that match one of `ready`.
+    /// What to do about the taints of `node`.
     #[must_use]
-    pub fn next(&mut self, now: Instant, node: &NodeView, ready: &[&TaintMatcher]) -> Next {
-        self.denials.retain(|(key, effect), _| {
-            node.taints
-                .iter()
-                .any(|taint| taint.key == *key && taint.effect == *effect)
-        });
-        let wanted = |taint: &Taint| ready.iter().copied().find(|matcher| matcher.matches(taint));
-        if !node.taints.iter().any(|taint| wanted(taint).is_some()) {
+    pub fn next(&mut self, now: Instant, node: &NodeView, wanted: &Wanted<'_>) -> Next {
+        self.denials.retain(|step, _| step.is_open(node));
+        if wanted.changes(node, |_| true).next().is_none() {
             // A gate that flaps must not shorten a wait that the server asked for, nor make up for a read.
             if self.not_before.is_none_or(|time| time <= now) {
                 self.backoff.reset();
@@ -126,21 +115,19 @@ impl Writes {
             return Next::Read;
         }
         // Those never refused go together; a refused one goes alone, so that it cannot hold the others up.
-        let free = patch::removal(node, |taint| {
-            wanted(taint).filter(|_| !self.denials.contains_key(&id(taint)))
-        });
-        if let Some(removal) = free {
-            return Next::Send(removal);
+        let mut free = wanted.changes(node, |step| !self.denials.contains_key(step));
+        if let Some(change) = free.next() {
+            return Next::Send(change);
         }
         let mut waits = Vec::new();
-        for taint in node.taints.iter().filter(|taint| wanted(taint).is_some()) {
-            match self.denials.get(&id(taint)) {
-                Some(denial) if denial.until > now => waits.push(denial.until),
-                _ => {
-                    let alone = |other: &Taint| wanted(other).filter(|_| id(other) == id(taint));
-                    return patch::removal(node, alone).map_or(Next::Wait(None), Next::Send);
-                }
+        for (denied, denial) in &self.denials {
+            let Some(alone) = wanted.changes(node, |step| step == denied).next() else {
+                continue;
+            };
+            if denial.until <= now {
+                return Next::Send(alone);
             }
+            waits.push(denial.until);
         }
         Next::Wait(waits.into_iter().min())
     }
@@ -149,7 +136,7 @@ impl Writes {
     pub fn sent(
         &mut self,
         now: Instant,
-        removal: &Removal,
+        change: &Change,
         answer: &Result<NodeView, ApiError>,
     ) -> Option<Verdict> {
         match answer {
@@ -159,7 +146,7 @@ impl Writes {
             }
             Err(error) if is_denial(error) => {
                 self.must_read = true;
-                self.refused = Some((removal.clone(), error.to_string()));
+                self.refused = Some((change.clone(), error.to_string()));
             }
             // A failed `test`, a stale version, a server in trouble, or an outcome that nobody knows. Only a 429
             // says for certain that nothing has happened.
@@ -174,11 +161,11 @@ impl Writes {
         None
     }
 
-    /// The answer to [`Next::Read`]. `ready` is as for [`Self::next`].
+    /// The answer to [`Next::Read`]. `wanted` is as for [`Self::next`].
     pub fn read(
         &mut self,
         now: Instant,
-        ready: &[&TaintMatcher],
+        wanted: &Wanted<'_>,
         answer: &Result<NodeView, ApiError>,
     ) -> Option<Verdict> {
         let node = match answer {
@@ -191,50 +178,39 @@ impl Writes {
             }
         };
         self.must_read = false;
-        let Some((removal, message)) = self.refused.take() else {
+        let Some((refused, message)) = self.refused.take() else {
             if node.is_none() {
                 self.retry(now, Duration::ZERO);
             }
             return None;
         };
-        let again = node.map(|node| {
-            patch::removal(node, |taint| {
-                let refused = removal
-                    .taints
-                    .iter()
-                    .any(|refused| id(refused) == id(taint));
-                ready
-                    .iter()
-                    .copied()
-                    .find(|matcher| refused && matcher.matches(taint))
-            })
-        });
-        if again.is_some_and(|again| again.as_ref() != Some(&removal)) {
+        let steps: Vec<_> = refused.steps().collect();
+        let again = node.map(|node| wanted.changes(node, |step| steps.contains(step)).next());
+        if again.is_some_and(|again| again.as_ref() != Some(&refused)) {
             // Something else was true when it was refused: try what is right now.
             self.retry(now, Duration::ZERO);
             return None;
         }
-        if let [taint] = removal.taints.as_slice() {
-            return Some(self.deny(now, taint, message));
+        if let [taint] = refused.taints.as_slice() {
+            return Some(self.deny(now, refused.action, taint, message));
         }
-        for taint in &removal.taints {
-            self.denials
-                .entry(id(taint))
-                .or_insert_with(|| Denial::new(now));
+        for step in steps {
+            self.denials.entry(step).or_insert_with(|| Denial::new(now));
         }
         None
     }
 
-    fn deny(&mut self, now: Instant, taint: &Taint, message: String) -> Verdict {
+    fn deny(&mut self, now: Instant, action: Action, taint: &Taint, message: String) -> Verdict {
         let denial = self
             .denials
-            .entry(id(taint))
+            .entry(Step::new(action, taint))
             .or_insert_with(|| Denial::new(now));
         denial.until = now + jittered(denial.wait);
         denial.wait = (denial.wait * 2).min(DENIED_CAP);
         let first = denial.message != message;
         denial.message.clone_from(&message);
         Verdict::Denied {
+            action,
             taint: taint.clone(),
             message,
             first,

@@ -1,0 +1,134 @@
+//! What became of a rule's taint and of its own changes, and how people are told.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
+
+use super::RuleAtWork;
+use crate::node::patch::{Action, Change, Step};
+use crate::node::view::NodeView;
+use crate::notice::{Notice, What};
+use crate::rule::{Decision, Occurrence};
+
+impl RuleAtWork {
+    /// The server took a change, and this is the Node afterwards.
+    pub(in crate::agent) fn changed(&mut self, now: Instant, change: &Change, node: &NodeView) {
+        let mine = |taint: &&Taint| self.is_behind(change.action, taint);
+        let taints: Vec<_> = change.taints.iter().filter(mine).cloned().collect();
+        if taints.is_empty() {
+            return;
+        }
+        self.unanswered = None;
+        match change.action {
+            Action::Remove => self.removed(now, taints, node),
+            Action::PutBack => self.put_back(now),
+        }
+    }
+
+    fn removed(&mut self, now: Instant, taints: Vec<Taint>, node: &NodeView) {
+        let since = |start: Option<Instant>| start.map(|start| now.duration_since(start));
+        let since_seen = since(self.state.seen_since());
+        let since_ready = since(self.state.stable_at());
+        for taint in taints {
+            if Step::new(Action::Remove, &taint).is_open(node) {
+                self.tell(What::Restored(taint), true);
+                continue;
+            }
+            self.last_removal = Some(Timestamp::now());
+            let removed = What::Removed {
+                taint,
+                since_seen,
+                since_ready,
+            };
+            self.tell(removed, true);
+        }
+        self.state.removed(now);
+        self.enter(now, Decision::Absent);
+    }
+
+    fn put_back(&mut self, now: Instant) {
+        let waits_for = self.gates.waits_for();
+        self.tell(What::PutBack { waits_for }, true);
+        self.state.put_back(now);
+        self.enter(now, self.decision());
+    }
+
+    /// It is not known whether `change` took effect.
+    pub(in crate::agent) fn unanswered(&mut self, change: &Change) {
+        let mut taints = change.taints.iter();
+        if taints.any(|taint| self.is_behind(change.action, taint)) {
+            self.unanswered = Some(change.action);
+        }
+    }
+
+    /// This is the Node after a change whose outcome was not known.
+    pub(in crate::agent) fn read(&mut self, node: &NodeView) {
+        let has_taint = node.has(&self.rule().taint);
+        self.unanswered
+            .take_if(|action| (*action == Action::Remove) == has_taint);
+    }
+
+    /// The server refuses the `action`. `first`: it has not said so in these words before.
+    pub(in crate::agent) fn denied(
+        &mut self,
+        action: Action,
+        taint: &Taint,
+        message: &str,
+        first: bool,
+    ) {
+        if !self.is_behind(action, taint) {
+            return;
+        }
+        let denied = What::Denied {
+            action,
+            taint: taint.clone(),
+            message: message.to_owned(),
+        };
+        self.tell(denied, first);
+        self.denied = Some(message.to_owned());
+    }
+
+    pub(super) fn occurred(&mut self, now: Instant, occurrence: Occurrence) {
+        let (what, allowance) = match occurrence {
+            Occurrence::Tainted => {
+                let what = if self.unanswered.take() == Some(Action::PutBack) {
+                    let waits_for = self.gates.waits_for();
+                    self.state.put_back(now);
+                    What::PutBack { waits_for }
+                } else {
+                    What::Tainted
+                };
+                (what, &mut self.allowance)
+            }
+            Occurrence::RemovedByOther { ready } => {
+                let what = if self.unanswered.take() == Some(Action::Remove) {
+                    What::RemovedUnanswered
+                } else {
+                    What::RemovedByOther { ready }
+                };
+                (what, &mut self.allowance)
+            }
+            Occurrence::Deadline(action) => {
+                let what = What::Deadline {
+                    after: self.state.rule().deadline.after,
+                    action,
+                    waits_for: self.gates.waits_for(),
+                };
+                (what, &mut self.rare_allowance)
+            }
+            Occurrence::Fight => (What::Fight, &mut self.rare_allowance),
+        };
+        let aloud = allowance.take(now);
+        self.tell(what, aloud);
+    }
+
+    fn tell(&self, what: What, aloud: bool) {
+        let notice = Notice {
+            rule: self.rule().name.clone(),
+            taint: self.rule().taint.to_string(),
+            what,
+        };
+        self.teller.tell(&notice, aloud);
+    }
+}

@@ -1,0 +1,160 @@
+//! `retaint`: when the taint is put back.
+
+use super::*;
+use crate::config::Retaint;
+
+const AFTER: Duration = Duration::from_secs(30);
+
+fn watchful() -> Rule {
+    Rule {
+        retaint: Some(Retaint { after: AFTER }),
+        ..rule()
+    }
+}
+
+/// A rule whose taint is gone, as this process found it.
+fn without_taint(boot: Option<&str>) -> (RuleState, Instant) {
+    let now = Instant::now();
+    let mut state = RuleState::new(watchful(), boot.map(|boot| boot.parse().unwrap()));
+    state.step(now, Some(&aged()));
+    assert_eq!(state.decision(), Decision::Absent);
+    (state, now)
+}
+
+/// Without the taint, and created at noon.
+fn aged() -> NodeView {
+    let metadata = json!({"name": "node", "uid": "u", "resourceVersion": "1", "creationTimestamp": "2026-01-01T12:00:00Z"});
+    serde_json::from_value(json!({"metadata": metadata})).unwrap()
+}
+
+/// What is decided when the gates say this.
+fn gates(state: &mut RuleState, now: Instant, gates: State) -> Decision {
+    state.observe(now, gates);
+    state.step(now, Some(&aged()));
+    state.decision()
+}
+
+#[test]
+fn gates_run_on_without_the_taint_where_it_may_be_put_back() {
+    let (state, _) = without_taint(None);
+    assert!(state.runs_gates());
+}
+
+#[test]
+fn the_taint_is_put_back_once_a_gate_has_been_closed_for_after_without_a_break() {
+    let (mut state, now) = without_taint(None);
+    let until = now + AFTER;
+    assert_eq!(
+        gates(&mut state, now, State::Closed),
+        Decision::Lapsing { until }
+    );
+    assert_eq!(state.wake_at(), Some(until));
+    let almost = now + 29 * SECOND;
+    assert_eq!(gates(&mut state, almost, State::Open), Decision::Absent);
+    let until = almost + AFTER;
+    assert_eq!(
+        gates(&mut state, almost, State::Closed),
+        Decision::Lapsing { until }
+    );
+    assert_eq!(gates(&mut state, until, State::Closed), Decision::Lapsed);
+}
+
+#[test]
+fn an_unknown_gate_never_puts_the_taint_back_and_ends_the_count() {
+    let (mut state, now) = without_taint(None);
+    let later = now + 100 * AFTER;
+    assert_eq!(gates(&mut state, now, State::Unknown), Decision::Absent);
+    assert_eq!(gates(&mut state, later, State::Unknown), Decision::Absent);
+    gates(&mut state, later, State::Closed);
+    assert_eq!(
+        gates(&mut state, later + AFTER, State::Unknown),
+        Decision::Absent
+    );
+}
+
+#[test]
+fn a_pause_ends_the_count() {
+    let (mut state, now) = without_taint(None);
+    gates(&mut state, now, State::Closed);
+    state.paused(now + AFTER);
+    state.step(now + AFTER, Some(&aged()));
+    assert_eq!(state.decision(), Decision::Absent);
+}
+
+#[test]
+fn a_taint_that_was_put_back_is_removed_again_when_the_gates_open_and_can_be_put_back_again() {
+    let (mut state, mut now) = without_taint(None);
+    for _ in 0..2 {
+        gates(&mut state, now, State::Closed);
+        now += AFTER;
+        assert_eq!(gates(&mut state, now, State::Closed), Decision::Lapsed);
+        state.put_back(now);
+        assert_eq!(
+            step(&mut state, now, Some(&tainted()), false),
+            None,
+            "it was us"
+        );
+        assert_eq!(state.decision(), Decision::Waiting);
+        step(&mut state, now, Some(&tainted()), true);
+        assert_eq!(state.decision(), Decision::Ready);
+        state.removed(now);
+        assert_eq!(gates(&mut state, now, State::Open), Decision::Absent);
+    }
+}
+
+#[test]
+fn somebody_who_takes_it_off_again_has_their_way_until_the_gates_have_been_open() {
+    let (mut state, now) = without_taint(None);
+    gates(&mut state, now, State::Closed);
+    gates(&mut state, now + AFTER, State::Closed);
+    state.put_back(now + AFTER);
+    assert_eq!(
+        step(&mut state, now + AFTER, Some(&aged()), false),
+        Some(Occurrence::RemovedByOther { ready: false })
+    );
+    let later = now + 100 * AFTER;
+    assert_eq!(gates(&mut state, later, State::Closed), Decision::Absent);
+    gates(&mut state, later, State::Open);
+    gates(&mut state, later, State::Closed);
+    assert_eq!(
+        gates(&mut state, later + AFTER, State::Closed),
+        Decision::Lapsed
+    );
+}
+
+#[test]
+fn after_a_reboot_that_the_node_outlived_it_is_put_back_at_the_first_closed_gate() {
+    for (boot, expected) in [
+        (Some("2026-01-01T12:01:01Z"), true),
+        (Some("2026-01-01T12:00:59Z"), false),
+        (Some("2026-01-01T11:59:00Z"), false),
+        (None, false),
+    ] {
+        let (mut state, now) = without_taint(boot);
+        let decision = gates(&mut state, now, State::Closed);
+        assert_eq!(decision == Decision::Lapsed, expected, "{boot:?}");
+    }
+}
+
+#[test]
+fn a_reboot_is_over_once_every_gate_has_been_open() {
+    let (mut state, now) = without_taint(Some("2026-01-02T00:00:00Z"));
+    gates(&mut state, now, State::Open);
+    let until = now + AFTER;
+    assert_eq!(
+        gates(&mut state, now, State::Closed),
+        Decision::Lapsing { until }
+    );
+}
+
+#[test]
+fn without_retaint_it_is_never_put_back() {
+    let now = Instant::now();
+    let mut state = RuleState::new(rule(), None);
+    state.step(now, Some(&aged()));
+    gates(&mut state, now, State::Closed);
+    assert_eq!(
+        gates(&mut state, now + 100 * AFTER, State::Closed),
+        Decision::Absent
+    );
+}
