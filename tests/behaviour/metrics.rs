@@ -9,9 +9,9 @@ use testkit::api::{Answer, TOKEN, Verb};
 use testkit::promtool::Promtool;
 
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
-use page::Page;
+pub(crate) use page::Page;
 
-const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
+pub(crate) const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
 #[tokio::test]
 async fn a_removal_is_counted_with_its_times_and_its_requests_and_adds_no_series() {
