@@ -26,3 +26,4 @@ mod text_file;
 
 /// `User-Agent` of every request, to the API server and to probed endpoints.
 pub(crate) const USER_AGENT: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));
+mod tokens;

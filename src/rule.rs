@@ -2,7 +2,6 @@
 
 mod decision;
 mod lapse;
-mod tokens;
 
 use std::time::Instant;
 
@@ -11,9 +10,9 @@ use jiff::Timestamp;
 use crate::config::{DeadlineAction, Rule};
 use crate::gate::State;
 use crate::node::view::NodeView;
+use crate::tokens::Tokens;
 pub use decision::{Decision, Occurrence};
 use lapse::Lapse;
-use tokens::Tokens;
 
 /// One rule over time.
 #[derive(Debug)]

@@ -32,24 +32,37 @@ impl Call {
     }
 }
 
-type Answer = Result<NodeView, ApiError>;
+impl Pending<'_, Call> {
+    pub(super) fn is_change(&self) -> bool {
+        matches!(self.0, Some((Call::Send(_), _)))
+    }
+}
+
+/// What is being told, and of the Node with which uid.
+pub(super) struct Telling {
+    condition: String,
+    uid: String,
+}
+
+pub(super) type Answer = Result<NodeView, ApiError>;
 type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
 
-/// The request under way, if there is one: at most one at a time.
-#[derive(Default)]
-pub(super) struct Pending<'a>(Option<(Call, Answering<'a>)>);
+/// The request of a kind that is under way, if there is one: at most one at a time.
+pub(super) struct Pending<'a, C>(Option<(C, Answering<'a>)>);
 
-impl Pending<'_> {
+impl<'a, C> Pending<'a, C> {
+    pub(super) const NONE: Self = Self(None);
+
+    pub(super) fn new(call: C, answer: impl Future<Output = Answer> + 'a) -> Self {
+        Self(Some((call, Box::pin(answer))))
+    }
+
     pub(super) fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    pub(super) fn is_change(&self) -> bool {
-        matches!(self.0, Some((Call::Send(_), _)))
-    }
-
     /// The answer; for ever, if there is no request. Safe to drop and call again.
-    pub(super) async fn answered(&mut self) -> (Call, Answer) {
+    pub(super) async fn answered(&mut self) -> (C, Answer) {
         if let Some((_, answer)) = &mut self.0 {
             let answer = answer.await;
             if let Some((call, _)) = self.0.take() {
@@ -62,10 +75,10 @@ impl Pending<'_> {
 
 impl<'a> Agent<'a> {
     /// Starts the request that is due now, if there is one.
-    pub(super) fn next_call(&mut self, now: Instant) -> Pending<'a> {
+    pub(super) fn next_call(&mut self, now: Instant) -> Pending<'a, Call> {
         self.write_at = None;
         let Some(node) = self.latest.get() else {
-            return Pending::default();
+            return Pending::NONE;
         };
         let call = match self.writes.next(now, node, &wanted(&self.rules)) {
             Next::Send(removal) => Call::Send(removal),
@@ -73,7 +86,7 @@ impl<'a> Agent<'a> {
             Next::Wait(until) => {
                 self.write_at = until;
                 if !self.once.as_ref().is_some_and(|once| once.is_due(now)) {
-                    return Pending::default();
+                    return Pending::NONE;
                 }
                 Call::Confirm(node.metadata.uid.clone())
             }
@@ -83,13 +96,12 @@ impl<'a> Agent<'a> {
             Call::Send(change) => Some(change.clone()),
             Call::Read(_) | Call::Confirm(_) => None,
         };
-        let answer = Box::pin(async move {
+        Pending::new(call, async move {
             match change {
                 Some(change) => node::patch(api, &name, &change).await,
                 None => node::get(api, &name).await,
             }
-        });
-        Pending(Some((call, answer)))
+        })
     }
 
     /// Takes in an answer. Gives whether it was the last that `run --once` waited for.
@@ -148,7 +160,7 @@ impl<'a> Agent<'a> {
     }
 
     /// An answer to a request about the Node with this `uid`, unless that one is gone meanwhile.
-    fn offer_answer(&mut self, uid: &str, node: NodeView) {
+    pub(super) fn offer_answer(&mut self, uid: &str, node: NodeView) {
         let known = self.latest.get().map(|known| known.metadata.uid.as_str());
         if known == Some(uid) {
             self.offer(node);
@@ -156,7 +168,11 @@ impl<'a> Agent<'a> {
     }
 
     /// When there is something to do by time alone. What waits for the answer to a request does not wait for a time.
-    pub(super) fn wake_at(&self, pending: &Pending<'_>) -> Option<Instant> {
+    pub(super) fn wake_at(
+        &self,
+        pending: &Pending<'_, Call>,
+        publishing: &Pending<'_, Telling>,
+    ) -> Option<Instant> {
         let rules = self.rules.iter().filter_map(RuleAtWork::wake_at);
         let rules = rules.filter(|_| !pending.is_change());
         let once = self.once.as_ref().and_then(Once::due_at);
@@ -164,7 +180,42 @@ impl<'a> Agent<'a> {
             .into_iter()
             .chain(self.write_at)
             .filter(|_| pending.is_none());
-        rules.chain(calls).min()
+        let publications = self.rules.iter().filter_map(RuleAtWork::publish_at);
+        let publications = publications.filter(|_| publishing.is_none());
+        rules.chain(calls).chain(publications).min()
+    }
+
+    /// Starts the write of the first condition that is due now, if there is one.
+    pub(super) fn next_publication(&mut self, now: Instant) -> Pending<'a, Telling> {
+        let Some(node) = self.latest.get() else {
+            return Pending::NONE;
+        };
+        let mut due = self.rules.iter_mut();
+        let Some((condition, patch)) = due.find_map(|rule| rule.next_publication(now, node)) else {
+            return Pending::NONE;
+        };
+        let uid = node.metadata.uid.clone();
+        let (api, name) = (self.api, self.node_name.clone());
+        Pending::new(
+            Telling {
+                condition,
+                uid: uid.clone(),
+            },
+            async move { node::patch_status(api, &name, &uid, &patch).await },
+        )
+    }
+
+    /// Takes in the answer.
+    pub(super) fn take_published(&mut self, told: &Telling, answer: Answer) {
+        let now = Instant::now();
+        for rule in &mut self.rules {
+            rule.published(now, &told.condition, &answer);
+        }
+        match answer {
+            Ok(node) => self.offer_answer(&told.uid, node),
+            Err(error) if error.is_not_found() => self.gone(&told.uid),
+            Err(error) => self.connection.request_failed(&error),
+        }
     }
 }
 

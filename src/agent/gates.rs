@@ -52,6 +52,11 @@ impl ObservedGates {
         gates.join("; ")
     }
 
+    /// Whether each has been evaluated in this round.
+    pub(crate) fn are_evaluated(&self) -> bool {
+        self.gates.are_evaluated()
+    }
+
     /// See [`Gates::together`].
     pub(crate) fn together(&self) -> State {
         self.gates.together()

@@ -136,7 +136,8 @@ impl<'a> Agent<'a> {
         mut heard: mpsc::Receiver<News<NodeView>>,
         mut pings: mpsc::Receiver<Ping>,
     ) {
-        let mut pending = Pending::default();
+        let mut pending = Pending::NONE;
+        let mut publishing = Pending::NONE;
         let mut alive_until = None;
         loop {
             // All that is known comes before what follows from it.
@@ -158,11 +159,18 @@ impl<'a> Agent<'a> {
             if pending.is_none() {
                 pending = self.next_call(now);
             }
+            if publishing.is_none() {
+                publishing = self.next_publication(now);
+            }
             self.publish();
             // While open gates count for something, it must be noticed when this loop does not run.
             let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
             alive_until = counts.then(|| now + PAUSE);
-            let wake = self.wake_at(&pending).into_iter().chain(alive_until).min();
+            let wake = self
+                .wake_at(&pending, &publishing)
+                .into_iter()
+                .chain(alive_until)
+                .min();
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
                 Some(update) = self.updates.recv() => self.rules[update.place.rule].take(Instant::now(), update),
@@ -172,6 +180,7 @@ impl<'a> Agent<'a> {
                         return;
                     }
                 }
+                (told, answer) = publishing.answered() => self.take_published(&told, answer),
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
             }

@@ -1,6 +1,7 @@
 //! A rule at work: its decision, its gates, and what people are told of it.
 
 mod outcome;
+mod publication;
 
 use std::time::Instant;
 
@@ -19,12 +20,14 @@ use crate::logging::Allowance;
 use crate::node::patch::Action;
 use crate::rule::{Decision, RuleState};
 use crate::status::RuleStatus;
+use publication::Publication;
 
 /// A rule, its gates and what became of them.
 pub(super) struct RuleAtWork {
     state: RuleState,
     gates: ObservedGates,
     teller: Teller,
+    publication: Publication,
     /// Since when the decision has been what it is.
     since: Timestamp,
     last_removal: Option<Timestamp>,
@@ -50,6 +53,7 @@ impl RuleAtWork {
             state: RuleState::new(rule, boot),
             gates,
             teller,
+            publication: Publication::new(),
             since: Timestamp::now(),
             last_removal: None,
             denied: None,

@@ -128,6 +128,12 @@ impl Gates {
         gates.map(|(gate, outcomes)| (gate.name(), state(gate, outcomes)))
     }
 
+    /// Whether each has been evaluated in this round.
+    #[must_use]
+    pub fn are_evaluated(&self) -> bool {
+        self.outcomes.iter().flatten().all(Outcome::is_evaluated)
+    }
+
     /// What they say together.
     #[must_use]
     pub fn together(&self) -> State {

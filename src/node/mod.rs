@@ -1,5 +1,6 @@
-//! The own Node: what is known of it, how it is watched, and the only write there is.
+//! The own Node: what is known of it, how it is watched, and what is written to it.
 
+pub mod condition;
 pub mod patch;
 pub mod view;
 pub mod writes;
@@ -11,6 +12,7 @@ use crate::api::traffic::Verb;
 use crate::api::watch::Collection;
 use crate::api::{ApiError, ApiServer, valid};
 use patch::Change;
+use serde_json::Value;
 use view::NodeView;
 
 /// `fieldManager` of every write.
@@ -33,16 +35,35 @@ pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
 
 /// Sends one change and gives the Node as the server has it afterwards.
 pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeView, ApiError> {
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.into()),
-        ..PatchParams::default()
-    };
     let patch = Patch::Json::<()>(change.operations.clone());
-    let request = request::Request::new(NODES).patch(name, &params, &patch);
+    let request = request::Request::new(NODES).patch(name, &params(), &patch);
     let node: NodeView = api.request(Verb::Patch, valid(request)?).await?;
     about(node, |node| {
         node.metadata.name == name && node.metadata.uid == change.uid
     })
+}
+
+/// Writes to the status of the Node with this uid, by a strategic merge patch, and gives the Node as the server has it
+/// afterwards.
+pub async fn patch_status(
+    api: &ApiServer,
+    name: &str,
+    uid: &str,
+    patch: &Value,
+) -> Result<NodeView, ApiError> {
+    let patch = Patch::Strategic(patch);
+    let request = request::Request::new(NODES).patch_subresource("status", name, &params(), &patch);
+    let node: NodeView = api.request(Verb::Patch, valid(request)?).await?;
+    about(node, |node| {
+        node.metadata.name == name && node.metadata.uid == uid
+    })
+}
+
+fn params() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.into()),
+        ..PatchParams::default()
+    }
 }
 
 /// Nothing may follow from an answer about another Node.

@@ -7,6 +7,7 @@
 
 mod absence;
 mod commands;
+mod condition;
 mod credentials;
 mod denial;
 mod faults;

@@ -3,12 +3,10 @@
 mod trouble;
 
 use serde_json::{Value, json};
-use testkit::DEADLINE;
 use testkit::agent::Agent;
 use testkit::cluster::Cluster;
-use tokio::time::timeout;
 
-use crate::scene::{Gates, OnCluster, TAINT};
+use crate::scene::{Gates, OnCluster, TAINT, grant};
 
 const CSI_NODES: &str = "rbac/optional/csinodes.yaml";
 const PODS: &str = "rbac/optional/pods.yaml";
@@ -72,26 +70,6 @@ async fn set_status(cluster: &Cluster, object: &[&str], status: &Value) {
     kubectl(cluster, &[&["patch"], object, &patch].concat()).await;
 }
 
-/// Gives the shipped ServiceAccount an optional role, and returns when the server knows of it.
-async fn grant(cluster: &Cluster, role: &str, resource: &str, namespace: &str) {
-    let namespace = ["--namespace", namespace];
-    kubectl(
-        cluster,
-        &[&namespace[..], &["apply", "--filename", role]].concat(),
-    )
-    .await;
-    let agent = ["--as", "system:serviceaccount:untaint:untaint"];
-    let can_watch = [
-        &namespace[..],
-        &["auth", "can-i", "watch", resource],
-        &agent,
-    ]
-    .concat();
-    // It fails if the answer is no.
-    let granted = async { while cluster.kubectl(&can_watch).await.is_err() {} };
-    timeout(DEADLINE, granted).await.unwrap();
-}
-
 /// Opens the last gate and returns once the taint is gone.
 async fn open_last(scene: &OnCluster) {
     assert_eq!(scene.taints().await, [TAINT]);
@@ -116,7 +94,7 @@ async fn a_csi_driver_opens_its_gate_once_it_has_registered_and_costs_one_watch(
     let Some(scene) = OnCluster::with("csi", &[TAINT], gates(&[DRIVER]).await).await else {
         return;
     };
-    grant(scene.cluster, CSI_NODES, "csinodes", "default").await;
+    grant(scene.cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     register(scene.cluster, &scene.gates, scene.name, &json!([])).await;
     let agent = scene.agent(&[]);
     said(&agent, "driver", "closed", "registered: none").await;
@@ -212,7 +190,7 @@ async fn a_ready_pod_opens_its_gate_where_the_role_is_granted_and_a_terminating_
     said(&agent, "daemon", "unknown", missing).await;
     let told = "failed to watch for a gate; trying again";
     agent.wait_for_message(told).await.unwrap();
-    grant(cluster, PODS, "pods", "observed").await;
+    grant(cluster, PODS, ["watch", "pods"], "observed").await;
     said(&agent, "daemon", "closed", "none is there").await;
     assert!(!agent.has_ended().unwrap());
     assert_eq!(agent.count(told), 1);

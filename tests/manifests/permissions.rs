@@ -65,17 +65,30 @@ async fn each_optional_role_is_for_one_resource_and_the_service_account_of_the_p
         return;
     };
     let bound = Objects::of_form(cluster, "daemonset").await;
-    for (file, kind, group, resource) in [
-        ("csinodes", "ClusterRole", "storage.k8s.io", "csinodes"),
-        ("pods", "Role", "", "pods"),
+    let watch = &["list", "watch"][..];
+    for (file, kind, group, resource, verbs) in [
+        (
+            "csinodes",
+            "ClusterRole",
+            "storage.k8s.io",
+            "csinodes",
+            watch,
+        ),
+        ("pods", "Role", "", "pods", watch),
+        (
+            "nodes-status",
+            "ClusterRole",
+            "",
+            "nodes/status",
+            &["patch"],
+        ),
     ] {
         let yaml = fs::read_to_string(format!("{ROOT}/rbac/optional/{file}.yaml")).unwrap();
         let objects = Objects(serde_yaml::from_multiple(&yaml).unwrap());
         assert_eq!(objects.0.len(), 2, "{file}");
         let role = objects.one(kind);
-        let watching =
-            json!({"apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"]});
-        assert_eq!(role["rules"], json!([watching]), "{file}");
+        let granted = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+        assert_eq!(role["rules"], json!([granted]), "{file}");
         let binding = objects.one(&format!("{kind}Binding"));
         let reference = json!({
             "apiGroup": "rbac.authorization.k8s.io",

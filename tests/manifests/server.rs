@@ -62,6 +62,10 @@ async fn the_optional_roles_are_accepted_one_by_one_and_not_applied_with_the_oth
         "clusterrole untaint-csinodes\nclusterrolebinding untaint-csinodes\n"
     );
     assert_eq!(
+        dry_run(&["--filename", &file("optional/nodes-status.yaml")]).await,
+        "clusterrole untaint-nodes-status\nclusterrolebinding untaint-nodes-status\n"
+    );
+    assert_eq!(
         dry_run(&[
             "--namespace=kube-system",
             "--filename",

@@ -364,15 +364,15 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
         put_back: vec![matchers()[1].to_taint()],
         ..Wanted::default()
     };
-    let node = self::node(1, &["foreign"]);
+    let before = node(1, &["foreign"]);
     let mut waits = Vec::new();
     for _ in 0..2 {
-        let Next::Send(change) = scene.writes.next(scene.now, &node, &put_back) else {
+        let Next::Send(change) = scene.writes.next(scene.now, &before, &put_back) else {
             panic!("no change is due");
         };
         assert_eq!(change.action, Action::PutBack);
         scene.sent(&change, &refused(403, true));
-        let answer = Ok(node.clone());
+        let answer = Ok(before.clone());
         let verdict = scene.writes.read(scene.now, &put_back, &answer);
         assert!(
             matches!(
@@ -384,7 +384,7 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
             ),
             "{verdict:?}"
         );
-        let Next::Wait(Some(until)) = scene.writes.next(scene.now, &node, &put_back) else {
+        let Next::Wait(Some(until)) = scene.writes.next(scene.now, &before, &put_back) else {
             panic!("no wait");
         };
         waits.push(until - scene.now);
@@ -395,7 +395,7 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
         remove: vec![&one],
         ..put_back
     };
-    let tainted = self::node(2, &["one"]);
+    let tainted = node(2, &["one"]);
     let Next::Send(change) = scene.writes.next(scene.now, &tainted, &both) else {
         panic!("no change is due");
     };

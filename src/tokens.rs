@@ -1,27 +1,27 @@
-//! How often a taint that comes back is removed. Pure.
+//! How often a write is repeated that somebody, or something, makes necessary again and again. Pure.
 
 use std::time::{Duration, Instant};
 
-/// Removals of one taint at once before somebody who puts it back is no longer followed at full speed.
+/// Writes at once before somebody who undoes them is no longer followed at full speed.
 const BURST: u32 = 5;
-/// Then one removal in this time.
+/// Then one write in this time.
 const REFILL: Duration = Duration::from_secs(10);
 
-/// [`BURST`] removals at once, then one in [`REFILL`].
+/// [`BURST`] writes at once, then one in [`REFILL`].
 #[derive(Debug, Default)]
-pub(super) struct Tokens {
+pub(crate) struct Tokens {
     /// When the bucket will be full again; each token taken moves this by [`REFILL`].
     full_at: Option<Instant>,
 }
 
 impl Tokens {
     /// When there will be a token, unless there is one now.
-    pub(super) fn next_at(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_at(&self, now: Instant) -> Option<Instant> {
         let next = self.full_at?.checked_sub(REFILL * (BURST - 1))?;
         (next > now).then_some(next)
     }
 
-    pub(super) fn take(&mut self, now: Instant) {
+    pub(crate) fn take(&mut self, now: Instant) {
         self.full_at = Some(self.full_at.map_or(now, |full_at| full_at.max(now)) + REFILL);
     }
 }
