@@ -5,7 +5,6 @@ use serde_json::Value;
 use tempfile::tempdir;
 use testkit::api::{ApiServer, Options};
 use untaint::api::Source;
-use untaint::api::traffic::Verb;
 
 #[tokio::test]
 async fn a_connection_with_a_watch_on_it_is_used_again_however_long_ago_a_request_was_started() {
@@ -20,10 +19,7 @@ async fn a_connection_with_a_watch_on_it_is_used_again_however_long_ago_a_reques
     tokio::time::pause();
     tokio::time::advance(std::time::Duration::from_mins(10)).await;
     tokio::time::resume();
-    let _: Value = api
-        .request(Verb::Get, get("/api/v1/nodes/node"))
-        .await
-        .unwrap();
+    let _: Value = api.request(get("/api/v1/nodes/node")).await.unwrap();
     let connections: Vec<_> = server
         .requests()
         .iter()

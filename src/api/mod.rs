@@ -83,19 +83,18 @@ impl ApiServer {
         &self.traffic
     }
 
-    /// Sends `request`, which does what `verb` says, and reads its answer as a `T`.
+    /// Sends `request` and reads its answer as a `T`.
     pub async fn request<T: DeserializeOwned>(
         &self,
-        verb: Verb,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let body = self.send(verb, request, whole).await?;
+        let body = self.judge(self.send(request, whole).await)?;
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
     }
 
     /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
-        self.send(Verb::Watch, request, lines).await
+        self.judge(self.send(request, lines).await)
     }
 
     /// Whether watches are to begin with a list.
@@ -107,18 +106,26 @@ impl ApiServer {
         self.lists.store(true, Ordering::Relaxed);
     }
 
+    /// After a failure of the connection it is not used again: it may be dead without knowing it.
+    fn judge<T>(&self, result: Result<T, ApiError>) -> Result<T, ApiError> {
+        if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
+            self.keep(None);
+        }
+        result
+    }
+
     fn keep(&self, client: Option<Client>) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
+    /// Gives what `read` makes of the answer.
     async fn send<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
-        verb: Verb,
         request: Request<Vec<u8>>,
         read: fn(Response<Body>) -> F,
     ) -> Result<T, ApiError> {
         let deadline = Instant::now() + REQUEST_TIMEOUT;
-        let attempt = |client, request| self.attempt(client, verb, request, read, deadline);
+        let attempt = |client, request| self.attempt(client, request, read, deadline);
         let cached = self
             .client
             .lock()
@@ -141,11 +148,11 @@ impl ApiServer {
     async fn attempt<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
         client: Client,
-        verb: Verb,
         request: Request<Vec<u8>>,
         read: fn(Response<Body>) -> F,
         deadline: Instant,
     ) -> Result<T, ApiError> {
+        let verb = Verb::of(&request);
         let started = Instant::now();
         let result = timeout_at(deadline, exchange(&client, request, read)).await;
         let end = match &result {
@@ -158,10 +165,6 @@ impl ApiServer {
             let limit = REQUEST_TIMEOUT.as_secs();
             Err(ApiError::Transport(format!("no answer within {limit} s")))
         });
-        if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
-            // The connection may be dead without knowing it, so it is not used again.
-            self.keep(None);
-        }
         result.map(|(_, answer)| answer)
     }
 }

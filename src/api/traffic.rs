@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Method, Request, StatusCode};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,7 +16,7 @@ const BUCKETS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
 /// What a request does, in the words of the API server's authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub(super) enum Verb {
     /// Reads one object.
     Get,
     /// Reads a collection.
@@ -38,9 +38,19 @@ impl Verb {
         Self::Create,
     ];
 
-    /// One word for metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
+    /// Among the requests of this program: it lists by selectors only.
+    pub(super) fn of<T>(request: &Request<T>) -> Self {
+        let query = request.uri().query().unwrap_or_default();
+        match *request.method() {
+            Method::PATCH => Self::Patch,
+            Method::POST => Self::Create,
+            _ if query.contains("watch=true") => Self::Watch,
+            _ if query.contains("Selector=") => Self::List,
+            _ => Self::Get,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::List => "list",
@@ -179,5 +189,34 @@ fn labels(verb: Verb, end: End) -> RequestLabels {
     RequestLabels {
         verb: verb.as_str(),
         code: end.code(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verb_is_told_by_method_and_query() {
+        let table = [
+            (Method::GET, "/api/v1/nodes/n", Verb::Get),
+            (Method::GET, "/api/v1/nodes?fieldSelector=a%3Db", Verb::List),
+            (Method::GET, "/api/v1/pods?&labelSelector=a%3Db", Verb::List),
+            (
+                Method::GET,
+                "/api/v1/nodes?&watch=true&fieldSelector=a%3Db",
+                Verb::Watch,
+            ),
+            (
+                Method::PATCH,
+                "/api/v1/nodes/n?&fieldManager=m",
+                Verb::Patch,
+            ),
+            (Method::POST, "/api/v1/events", Verb::Create),
+        ];
+        for (method, uri, verb) in table {
+            let request = Request::builder().method(method).uri(uri).body(());
+            assert_eq!(Verb::of(&request.unwrap()), verb, "{uri}");
+        }
     }
 }

@@ -15,7 +15,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::object::Object;
-use super::traffic::Verb;
 use super::{ApiError, ApiServer, Lines, valid};
 use crate::backoff::{Backoff, jittered};
 
@@ -236,7 +235,7 @@ impl<T: Object> Watch<'_, T> {
             ..ListParams::default()
         };
         let request = request::Request::new(&self.collection.path).list(&params);
-        let list: List<T> = self.api.request(Verb::List, valid(request)?).await?;
+        let list: List<T> = self.api.request(valid(request)?).await?;
         let listed = list
             .items
             .iter()

@@ -8,7 +8,6 @@ pub mod writes;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::request;
 
-use crate::api::traffic::Verb;
 use crate::api::watch::Collection;
 use crate::api::{ApiError, ApiServer, valid};
 use patch::Change;
@@ -29,7 +28,7 @@ pub fn collection(name: &str) -> Collection {
 /// Reads the Node as etcd has it now: no `resourceVersion`, hence no cache.
 pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
     let request = request::Request::new(NODES).get(name, &GetParams::default());
-    let node: NodeView = api.request(Verb::Get, valid(request)?).await?;
+    let node: NodeView = api.request(valid(request)?).await?;
     about(node, |node| node.metadata.name == name)
 }
 
@@ -37,7 +36,7 @@ pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
 pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeView, ApiError> {
     let patch = Patch::Json::<()>(change.operations.clone());
     let request = request::Request::new(NODES).patch(name, &params(), &patch);
-    let node: NodeView = api.request(Verb::Patch, valid(request)?).await?;
+    let node: NodeView = api.request(valid(request)?).await?;
     about(node, |node| {
         node.metadata.name == name && node.metadata.uid == change.uid
     })
@@ -53,7 +52,7 @@ pub async fn patch_status(
 ) -> Result<NodeView, ApiError> {
     let patch = Patch::Strategic(patch);
     let request = request::Request::new(NODES).patch_subresource("status", name, &params(), &patch);
-    let node: NodeView = api.request(Verb::Patch, valid(request)?).await?;
+    let node: NodeView = api.request(valid(request)?).await?;
     about(node, |node| {
         node.metadata.name == name && node.metadata.uid == uid
     })

@@ -5,7 +5,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
-use testkit::api::{Answer, TOKEN, Verb};
+use testkit::api::{Answer, Options, TOKEN, Verb};
 use testkit::promtool::Promtool;
 
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
@@ -218,7 +218,11 @@ async fn a_deadline_that_has_passed_is_counted_and_shown() {
 
 #[tokio::test]
 async fn every_request_is_counted_by_its_verb_and_by_what_became_of_it() {
-    let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
+    let options = Options {
+        streaming_lists: false,
+        ..Options::default()
+    };
+    let scene = OnStandIn::with_options(options, &[FOREIGN], Gates::open().await).await;
     scene.server.accept_tokens(&[TOKEN]);
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("watching the node").await.unwrap();
