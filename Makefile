@@ -4,14 +4,15 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-BINARY = $(or $(CARGO_TARGET_DIR),target)/$(shell rustc --print host-tuple)/release/untaint
+BUILT = $(or $(CARGO_TARGET_DIR),target)/$(shell rustc --print host-tuple)
+BINARY = $(BUILT)/release/untaint
 MAX_SIZE := 8388608
 SCRIPTS := .ci/run tests/cluster/assets
 KUSTOMIZATIONS := $(patsubst %/kustomization.yaml,%,$(wildcard deploy/*/kustomization.yaml))
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## See the main job done, without a cluster
@@ -28,6 +29,17 @@ test: ## Run every test, those against a real API server included
 .PHONY: bench
 bench: ## Print the performance table, measured against a real API server
 	cargo bench --bench performance
+
+# Of the page that a test leaves behind: a real agent's, with rules that did well and badly.
+.PHONY: screenshot
+screenshot: PAGE = $(abspath $(BUILT)/tmp/statusz)
+screenshot: ## Make docs/statusz.png anew, with chromium and pngquant
+	rm -f $(PAGE).html
+	cargo test --test behaviour server::the_page
+	chromium --headless --no-sandbox --no-first-run --disable-gpu --disable-background-networking \
+		--disable-component-update --disable-quic --disable-sync --user-data-dir="$$(mktemp -d)" \
+		--hide-scrollbars --window-size=960,1230 --screenshot=$(PAGE).png file://$(PAGE).html
+	pngquant --force --strip --output docs/statusz.png 32 $(PAGE).png
 
 .PHONY: lint
 lint: ## Check format, lints, dependencies, scripts and manifests

@@ -113,6 +113,21 @@ impl RuleState {
         self.seen_since
     }
 
+    /// Goes by another version of the rule from now on. What is known of the taint stays; `gates` is as for
+    /// [`Self::observe`], of the gates of this version.
+    pub fn reconfigure(&mut self, now: Instant, rule: Rule, gates: State) {
+        // Another deadline is told of when it passes, whatever became of the one before.
+        self.overdue &= self.rule.deadline == rule.deadline;
+        self.rule = rule;
+        self.observe(now, gates);
+        // What another version wanted written is not, before this one has decided.
+        self.decision = match self.decision {
+            Decision::Ready => Decision::Waiting,
+            Decision::Lapsed => Decision::Absent,
+            decision => decision,
+        };
+    }
+
     /// Decides anew.
     pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);

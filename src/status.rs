@@ -11,6 +11,8 @@ pub struct Status {
     pub version: &'static str,
     /// The own Node.
     pub node: NodeStatus,
+    /// Where the rules come from.
+    pub configuration: ConfigurationStatus,
     /// The connection to the API server.
     pub api: ApiStatus,
     /// In the order of the configuration.
@@ -28,6 +30,28 @@ pub struct NodeStatus {
     /// Of the newest Node known; `None` while it is not known to exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<u64>,
+}
+
+/// The active configuration, and what became of newer ones.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigurationStatus {
+    /// The file's name, or `command line`.
+    pub source: String,
+    /// SHA-256 of the active text, in hexadecimal: what `sha256sum` prints for the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// When it became active.
+    pub loaded: Timestamp,
+    /// How many configurations became active after the first.
+    pub reloads: u64,
+    /// How many times the file was bad, in another way than just before.
+    pub failed_reloads: u64,
+    /// Whether the file is bad now. The active configuration is then the last one that was good.
+    pub failing: bool,
+    /// Why the file is bad, or was the last time that it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Incident>,
 }
 
 /// The connection to the API server.
@@ -72,6 +96,8 @@ pub struct RuleStatus {
     pub taint: String,
     /// See [`crate::rule::Decision`].
     pub decision: &'static str,
+    /// What that means, in a few words.
+    pub meaning: &'static str,
     /// Since when that has been the decision.
     pub since: Timestamp,
     /// Whether the taint has been there for longer than the rule's `deadline`.
@@ -83,9 +109,17 @@ pub struct RuleStatus {
     /// When this process last removed the taint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_removal: Option<Timestamp>,
-    /// The server's words, while it refuses the removal.
+    /// The server's words, while it refuses to have the taint removed or put back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
+}
+
+impl RuleStatus {
+    /// Whether the Node needs nothing more of it.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.decision, "absent" | "not-selected")
+    }
 }
 
 /// A gate.
@@ -101,3 +135,6 @@ pub struct GateStatus {
     /// Since when that has been the state.
     pub since: Timestamp,
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

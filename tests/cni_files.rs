@@ -6,9 +6,9 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::time::{sleep, timeout};
 use untaint::config::CniConfig;
+use untaint::fs_watch::FsWatch;
 use untaint::gate::busy::Busy;
 use untaint::gate::cni_config;
-use untaint::gate::fs_watch::FsWatch;
 
 /// k0s#8113 (A22). A process without file descriptors and a user without inotify instances get the same EMFILE.
 #[tokio::test]

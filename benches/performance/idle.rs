@@ -24,6 +24,11 @@ const WAKES_PER_PING: u64 = 5;
 const BOOKMARK: u64 = 60;
 /// It may arrive in two parts.
 const WAKES_PER_BOOKMARK: u64 = 2;
+/// Seconds from one look at the configuration file to the next.
+const LOOK: u64 = 60;
+/// Up to three steps of tokio's timer wheel, the answer in up to two, the thread's idle time-out, and the file events of
+/// the look itself.
+const WAKES_PER_LOOK: u64 = 8;
 
 /// Measures an agent as the DaemonSet runs it, after a removal, for so long.
 pub(crate) async fn measure(
@@ -45,8 +50,9 @@ pub(crate) async fn measure(
     let after = switches(&process)?;
     let seconds = duration.as_secs();
     // The time may begin in the middle of one of each.
-    let limit =
-        (seconds / PING + 1) * WAKES_PER_PING + (seconds / BOOKMARK + 1) * WAKES_PER_BOOKMARK;
+    let limit = (seconds / PING + 1) * WAKES_PER_PING
+        + (seconds / BOOKMARK + 1) * WAKES_PER_BOOKMARK
+        + (seconds / LOOK + 1) * WAKES_PER_LOOK;
     let (voluntary, involuntary) = (
         after.0.saturating_sub(before.0),
         after.1.saturating_sub(before.1),
@@ -71,7 +77,7 @@ pub(crate) async fn measure(
         )
         .target(Target::new(
             voluntary <= limit,
-            format!("≤ {limit}: PINGs and bookmarks"),
+            format!("≤ {limit}: PINGs, bookmarks, looks at the configuration"),
         )),
     ])
 }

@@ -1,20 +1,26 @@
 //! The main job in one command, without a cluster: `cargo run --example quickstart`.
 //!
-//! The real agent, in this process, watches over a Node of a stand-in for the API server, while a CNI directory and a
-//! health endpoint come up. What happens is told line by line, then judged: the exit code is 0 only if the taint went
-//! at the right moments and nothing else was touched.
+//! The real agent, in this process, watches over a Node of a stand-in for the API server, while a CNI and a CSI driver
+//! come up and GPUs do not. What happens is told line by line, then judged: the exit code is 0 only if each taint went
+//! at the right moment, or stayed and was reported, and nothing else was touched.
 //!
-//! [`story`] makes things happen to the [`scene`]; [`observer`] tells what comes of it and keeps the record, from which
-//! [`verdict`] is reached and [`report`] made. [`timeline`] is how a line looks.
+//! [`story`] makes things happen to the [`scene`]; [`observer`] tells what comes of it, by [`logs`] and other signs, and
+//! keeps the record. From that and what is read [`inside`] the agent, [`verdict`] is reached, by the expectations in
+//! [`rules`], and [`report`] made. [`timeline`] is how a line looks, [`wording`] what it says.
 
+mod inside;
+mod logs;
 mod observer;
 mod report;
+mod rules;
 mod scene;
 mod story;
 mod timeline;
 mod verdict;
+mod wording;
 
 use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -23,10 +29,15 @@ use tokio::signal::ctrl_c;
 use tokio::sync::{Notify, mpsc, watch};
 use untaint::agent::{self, Options};
 use untaint::api::{ApiServer, Source};
-use untaint::metrics::Counters;
+use untaint::metrics::{Counters, Metrics};
+use untaint::reload::Loaded;
+use untaint::server::{self, Sources};
 
+use inside::Pages;
+use logs::Logs;
 use observer::Observer;
-use scene::{NODE, Scene};
+use rules::{EXPECTED, NODE};
+use scene::Scene;
 
 fn main() -> ExitCode {
     // As the program does it: see src/main.rs.
@@ -50,43 +61,58 @@ fn main() -> ExitCode {
 
 /// Gives whether all was as it should be.
 async fn demonstrate() -> Result<bool> {
+    let logs = Logs::keep();
     let scene = Scene::set().await?;
-    report::introduction(&scene)?;
-    let api = ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?;
-    let configuration = scene.configuration()?;
+    let rules = rules::written(&scene.net_d(), scene.health_port());
+    report::introduction(&scene, &rules)?;
+    let configuration = rules::parse(&rules)?;
+    let api = Arc::new(ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?);
+    let loaded = Loaded::without_file(configuration);
+    let counters = Counters::default();
     let options = Options {
         node_name: NODE.into(),
         once: None,
+        dry_run: false,
+        counters: counters.clone(),
     };
+    // The configuration stays as it is.
+    let (_reloads, reloaded) = mpsc::channel(1);
     let (sender, status) = watch::channel(None);
-    // Nobody asks whether the loop is alive.
-    let (_pings, pinged) = mpsc::channel(1);
+    let (pings, pinged) = mpsc::channel(1);
+    let metrics = Metrics::new(api.traffic(), status.clone(), counters);
+    let sources = Sources {
+        status: status.clone(),
+        metrics: Arc::new(metrics),
+        pings,
+    };
     let start = Notify::new();
     let agent = async {
         start.notified().await;
-        agent::run(
-            configuration,
-            Arc::new(api),
-            options,
-            sender,
-            Counters::default(),
-            pinged,
-        )
-        .await;
-        Err(anyhow!("the agent ended"))
+        let server = server::serve((Ipv4Addr::LOCALHOST, 0).into(), sources);
+        tokio::select! {
+            () = agent::run(loaded, reloaded, api, options, sender, pinged) => {}
+            () = server => {}
+        }
+        anyhow!("the agent ended")
     };
-    let mut observer = Observer::new(&scene, status.clone());
+    let mut observer = Observer::new(&scene, status.clone(), logs.clone());
+    let mut pages = Pages::default();
+    let story = async {
+        let played = story::play(&scene, status, &start).await;
+        pages = inside::read(&logs).await?;
+        played
+    };
     // One thread, and the agent goes before its observer: what it says of the gates is on record before a request that
     // follows from it can leave here.
     let played = tokio::select! {
         biased;
-        result = agent => result,
-        result = observer.observe() => result,
-        result = story::play(&scene, status, &start) => result,
+        error = agent => Err(error),
+        error = observer.observe() => Err(error),
+        played = story => played,
         _ = ctrl_c() => Err(anyhow!("interrupted")),
     };
-    let record = observer.into_record()?;
-    let mut verdict = verdict::judge(&record, &scene::expected());
+    let record = observer.into_record(pages.overdue)?;
+    let mut verdict = verdict::judge(&record, &EXPECTED);
     if let Err(error) = played {
         verdict.problems.insert(0, format!("{error:#}"));
     }

@@ -1,46 +1,31 @@
-//! The Node, its CNI and its API server, and what can happen to them. Each deed is told once it is done.
+//! The Node, what comes up on it, and its API server. Each deed is told once it is done.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Instant;
 use std::{fs, io};
 
 use anyhow::{Context as _, Result};
+use serde_json::json;
 use tempfile::TempDir;
-use testkit::api::{ApiServer, Options};
+use testkit::api::{ApiServer, CSI_NODES, Options};
 use testkit::health::HealthEndpoint;
 use testkit::node;
 use tokio::sync::Notify;
-use untaint::config::{self, Configuration};
 
+use crate::rules::{AGENT, CONFLIST, CSI_DRIVER, DRIVER, NETWORK, NODE, STORAGE, TAINTS};
 use crate::timeline::{Line, Timeline, Tone, Who};
-use crate::verdict::Expected;
+use crate::verdict::{Event, Gate, What};
 
-/// The own Node.
-pub(crate) const NODE: &str = "worker-1";
-/// Key of the taint that the rule is about.
-const KEY: &str = "node.cilium.io/agent-not-ready";
-const TAINT: &str = "node.cilium.io/agent-not-ready:NoExecute";
-/// The node controller's.
-const FOREIGN: &str = "node.kubernetes.io/not-ready:NoSchedule";
-/// The gate on the CNI directory.
-pub(crate) const CONFLIST: &str = "conflist";
-/// The gate on the health endpoint of the CNI's own agent.
-pub(crate) const AGENT: &str = "agent";
-
-/// What the agent is to make of [`story::play`](crate::story::play).
-pub(crate) fn expected() -> Expected<'static> {
-    Expected {
-        taint: TAINT,
-        foreign: FOREIGN,
-        gates: &[CONFLIST, AGENT],
-        removals: 2,
-    }
-}
+const CILIUM: &str = include_str!("../../tests/fixtures/cni/cilium/05-cilium.conflist");
+const FLANNEL: &str = include_str!("../../tests/fixtures/cni/flannel/10-flannel.conflist");
 
 /// All that is around the agent.
 pub(crate) struct Scene {
     pub(crate) server: ApiServer,
     pub(crate) timeline: Timeline,
+    /// What the deeds have made true of the gates, whatever the agent says.
+    facts: RefCell<Vec<Event>>,
     health: HealthEndpoint,
     dir: TempDir,
 }
@@ -51,6 +36,7 @@ impl Scene {
         Ok(Self {
             server: ApiServer::start(Options::default()).await?,
             timeline: Timeline::start(),
+            facts: RefCell::default(),
             health: HealthEndpoint::start(503).await?,
             dir: tempfile::Builder::new().prefix("untaint-").tempdir()?,
         })
@@ -64,44 +50,31 @@ impl Scene {
         self.server.kubeconfig(self.dir.path())
     }
 
-    /// That of examples/cilium.yaml, less what a user may want beyond the main job.
-    pub(crate) fn rules(&self) -> String {
-        let (dir, port) = (self.net_d(), self.health.port());
-        let dir = dir.display();
-        format!(
-            "rules:\n\
-             - name: cilium\n\
-             \x20 taint: {{key: {KEY}}}\n\
-             \x20 gates:\n\
-             \x20 - name: {CONFLIST}\n\
-             \x20   cniConfig:\n\
-             \x20     dir: {dir}\n\
-             \x20     network: cilium\n\
-             \x20     plugins: [cilium-cni]\n\
-             \x20 - name: {AGENT}\n\
-             \x20   httpGet: {{port: {port}, path: /healthz}}\n"
-        )
+    pub(crate) fn health_port(&self) -> u16 {
+        self.health.port()
     }
 
-    pub(crate) fn configuration(&self) -> Result<Configuration> {
-        let (version, kind) = (config::API_VERSION, config::KIND);
-        let rules = self.rules();
-        Ok(config::parse(&format!(
-            "apiVersion: {version}\nkind: {kind}\n{rules}"
-        ))?)
-    }
-
-    /// As the kubelet does with `registerWithTaints`; the foreign taint is what a new Node has anyway.
+    /// As the kubelet does with `registerWithTaints`; the foreign taints are what a new Node has anyway.
     pub(crate) fn register_node(&self) -> Result<()> {
-        self.act(Who::Node, "registers", NODE, || {
-            self.server.create_node(node(NODE, &[TAINT, FOREIGN]));
+        let what = format!("registers the Node {NODE}, with {} taints", TAINTS.len());
+        self.act(Who::Kubelet, None, &what, || {
+            self.server.create_node(node(NODE, &TAINTS));
+            Ok(())
+        })
+    }
+
+    pub(crate) fn start_agent(&self, start: &Notify) -> Result<()> {
+        let what = concat!("starts untaint ", env!("CARGO_PKG_VERSION"));
+        self.act(Who::Kubelet, None, what, || {
+            start.notify_one();
             Ok(())
         })
     }
 
     pub(crate) fn taint_again(&self) -> Result<()> {
-        self.act(Who::Someone, "adds the taint", TAINT, || {
-            let taint = node(NODE, &[TAINT])["spec"]["taints"][0].take();
+        let what = "puts the taint on the Node again";
+        self.act(Who::Someone, Some(NETWORK), what, || {
+            let taint = node(NODE, &TAINTS[..1])["spec"]["taints"][0].take();
             self.server.update_node(NODE, |node| {
                 if let Some(taints) = node["spec"]["taints"].as_array_mut() {
                     taints.push(taint);
@@ -112,70 +85,105 @@ impl Scene {
     }
 
     pub(crate) fn make_directory(&self) -> Result<()> {
-        self.act(Who::Cni, "creates", "net.d", || {
+        self.act(Who::Cni, Some(NETWORK), "makes the directory net.d", || {
             fs::create_dir(self.net_d())
         })
     }
 
-    /// Half of `content` under the file's final name: what a reader may see of a CNI that does not rename.
-    pub(crate) fn write_half(&self, file: &str, content: &str) -> Result<()> {
-        let (half, all) = (content.len() / 2, content.len());
-        let detail = format!("net.d/{file}: {half} of {all} bytes so far");
-        self.act(Who::Cni, "writes", &detail, || {
-            fs::write(self.net_d().join(file), &content.as_bytes()[..half])
+    /// That of another network, which the rule does not wait for.
+    pub(crate) fn write_flannel(&self) -> Result<()> {
+        self.write_by_rename("10-flannel.conflist", FLANNEL)
+    }
+
+    /// Half of the file under its final name: what a reader may see of a CNI that does not rename.
+    pub(crate) fn write_half_of_cilium(&self) -> Result<()> {
+        let (half, all) = (CILIUM.len() / 2, CILIUM.len());
+        let what = format!("writes net.d/05-cilium.conflist: {half} of {all} bytes so far");
+        self.act(Who::Cni, Some(NETWORK), &what, || {
+            let path = self.net_d().join("05-cilium.conflist");
+            fs::write(path, &CILIUM.as_bytes()[..half])
         })
     }
 
+    pub(crate) fn write_cilium(&self) -> Result<()> {
+        self.state(CONFLIST, true);
+        self.write_by_rename("05-cilium.conflist", CILIUM)
+    }
+
     /// All of `content` at once, as a CNI should.
-    pub(crate) fn write_by_rename(&self, file: &str, content: &str) -> Result<()> {
-        let temporary = format!("{file}.tmp");
-        let detail = format!("net.d/{temporary} to {file}: {} bytes", content.len());
-        self.act(Who::Cni, "renames", &detail, || {
-            let temporary = self.net_d().join(temporary);
+    fn write_by_rename(&self, file: &str, content: &str) -> Result<()> {
+        let what = format!("renames a file of {} bytes to net.d/{file}", content.len());
+        self.act(Who::Cni, Some(NETWORK), &what, || {
+            let temporary = self.net_d().join(format!("{file}.tmp"));
             fs::write(&temporary, content)?;
             fs::rename(&temporary, self.net_d().join(file))
         })
     }
 
     pub(crate) fn answer_health(&self, status: u16) -> Result<()> {
-        self.act(
-            Who::Cni,
-            "answers probes",
-            &format!("with {status} from now on"),
-            || {
-                self.health.set(status);
-                Ok(())
-            },
-        )
+        self.state(AGENT, status == 200);
+        let what = format!("answers health checks with {status} from now on");
+        self.act(Who::Cni, Some(NETWORK), &what, || {
+            self.health.set(status);
+            Ok(())
+        })
     }
 
-    pub(crate) fn start_agent(&self, start: &Notify) -> Result<()> {
-        self.act(
-            Who::Node,
-            "starts the agent",
-            concat!("untaint ", env!("CARGO_PKG_VERSION")),
-            || {
-                start.notify_one();
-                Ok(())
-            },
-        )
+    /// Without drivers, as the kubelet makes it when it starts.
+    pub(crate) fn create_csi_node(&self) -> Result<()> {
+        let what = "makes the CSINode, in which no driver is registered yet";
+        self.act(Who::Kubelet, Some(STORAGE), what, || {
+            let csi_node = json!({"metadata": {"name": NODE}, "spec": {"drivers": null}});
+            self.server.create(CSI_NODES, csi_node);
+            Ok(())
+        })
+    }
+
+    /// As the kubelet writes it down.
+    pub(crate) fn register_driver(&self) -> Result<()> {
+        self.state(DRIVER, true);
+        let what = format!("registers: the kubelet adds {CSI_DRIVER} to the CSINode");
+        self.act(Who::CsiDriver, Some(STORAGE), &what, || {
+            let driver = json!({
+                "name": CSI_DRIVER,
+                "nodeID": "i-0123456789abcdef0",
+                "topologyKeys": ["topology.ebs.csi.aws.com/zone"],
+                "allocatable": {"count": 25},
+            });
+            self.server.update(CSI_NODES, NODE, |csi_node| {
+                csi_node["spec"]["drivers"] = json!([driver]);
+            });
+            Ok(())
+        })
+    }
+
+    /// What `gate` asks for is about to be so, or no longer. Said before the deed: the agent may be as fast as it can.
+    fn state(&self, gate: Gate, holds: bool) {
+        self.facts.borrow_mut().push(Event {
+            at: self.timeline.since_start(Instant::now()),
+            what: What::Fact { gate, holds },
+        });
+    }
+
+    pub(crate) fn facts(&self) -> Vec<Event> {
+        self.facts.borrow().clone()
     }
 
     /// Does something and tells of it.
     fn act(
         &self,
         who: Who,
-        subject: &str,
-        detail: &str,
+        rule: Option<&str>,
+        what: &str,
         deed: impl FnOnce() -> io::Result<()>,
     ) -> Result<()> {
         let at = Instant::now();
-        deed().with_context(|| format!("{subject} {detail}"))?;
+        deed().with_context(|| what.to_owned())?;
         let line = Line {
             at,
             who,
-            subject: subject.into(),
-            detail: detail.into(),
+            rule: rule.map(Into::into),
+            what: what.into(),
             tone: Tone::Plain,
         };
         Ok(self.timeline.print(&line)?)

@@ -8,17 +8,16 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use untaint::status::{GateStatus, RuleStatus, Status};
 
-use crate::scene::{AGENT, CONFLIST, Scene};
+use crate::rules::{AGENT, CONFLIST, DRIVER, GPU, GPUS, NETWORK, STORAGE};
+use crate::scene::Scene;
+use crate::verdict::Gate;
 
 /// For the reader.
 const PAUSE: Duration = Duration::from_millis(650);
 /// For the agent: far longer than it needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(10);
 
-const CILIUM: &str = include_str!("../../tests/fixtures/cni/cilium/05-cilium.conflist");
-const FLANNEL: &str = include_str!("../../tests/fixtures/cni/flannel/10-flannel.conflist");
-
-/// From the Node's registration to the second removal. `start` starts the agent.
+/// From the Node's registration until the agent has nothing left to do. `start` starts the agent.
 pub(crate) async fn play(
     scene: &Scene,
     status: watch::Receiver<Option<Status>>,
@@ -28,39 +27,59 @@ pub(crate) async fn play(
     scene.register_node()?;
     sleep(PAUSE).await;
     scene.start_agent(start)?;
-    let both_closed = |rule: &RuleStatus| is(rule, CONFLIST, "closed") && is(rule, AGENT, "closed");
-    agent.comes_to(both_closed).await?;
+    let all = [CONFLIST, AGENT, DRIVER, GPUS];
+    agent
+        .comes_to(|status| all.iter().all(|gate| is(status, *gate, "closed")))
+        .await?;
 
-    agent.stays_closed(|| scene.make_directory()).await?;
+    // Each of these is not enough yet.
     agent
-        .stays_closed(|| scene.write_by_rename("10-flannel.conflist", FLANNEL))
+        .finds_another_reason(CONFLIST, || scene.make_directory())
         .await?;
     agent
-        .stays_closed(|| scene.write_half("05-cilium.conflist", CILIUM))
+        .finds_another_reason(CONFLIST, || scene.write_flannel())
         .await?;
-    scene.write_by_rename("05-cilium.conflist", CILIUM)?;
-    agent.comes_to(|rule| is(rule, CONFLIST, "open")).await?;
+    agent
+        .finds_another_reason(DRIVER, || scene.create_csi_node())
+        .await?;
+    agent
+        .finds_another_reason(CONFLIST, || scene.write_half_of_cilium())
+        .await?;
+
+    scene.register_driver()?;
+    agent.comes_to(|status| is_absent(status, STORAGE)).await?;
+    scene.write_cilium()?;
+    agent
+        .comes_to(|status| is(status, CONFLIST, "open"))
+        .await?;
     scene.answer_health(200)?;
-    agent.comes_to(|rule| rule.decision == "absent").await?;
+    agent.comes_to(|status| is_absent(status, NETWORK)).await?;
 
+    // A taint that comes back is judged afresh.
     scene.answer_health(503)?;
     sleep(PAUSE).await;
     scene.taint_again()?;
-    let one_open = |rule: &RuleStatus| is(rule, CONFLIST, "open") && is(rule, AGENT, "closed");
-    agent.comes_to(one_open).await?;
+    agent
+        .comes_to(|status| is(status, CONFLIST, "open") && is(status, AGENT, "closed"))
+        .await?;
     scene.answer_health(200)?;
-    agent.comes_to(|rule| rule.decision == "absent").await
+    agent
+        .comes_to(|status| {
+            let overdue = rule(status, GPU).is_some_and(|rule| rule.overdue);
+            overdue && is_absent(status, NETWORK)
+        })
+        .await
 }
 
 /// What the agent says of itself.
 struct Agent(watch::Receiver<Option<Status>>);
 
 impl Agent {
-    /// Waits until the rule is as `wanted`.
-    async fn comes_to(&mut self, mut wanted: impl FnMut(&RuleStatus) -> bool) -> Result<()> {
+    /// Waits until all is as `wanted`.
+    async fn comes_to(&mut self, mut wanted: impl FnMut(&Status) -> bool) -> Result<()> {
         let comes = self
             .0
-            .wait_for(|status| rule(status.as_ref()).is_some_and(&mut wanted));
+            .wait_for(|status| status.as_ref().is_some_and(&mut wanted));
         let came = timeout(LIMIT, comes).await.map(|came| came.map(drop));
         if came.is_err() {
             bail!("the agent came no further in {} s", LIMIT.as_secs());
@@ -69,24 +88,33 @@ impl Agent {
         Ok(())
     }
 
-    /// Does something after which the CNI directory is still not good enough, but for another reason.
-    async fn stays_closed(&mut self, deed: impl FnOnce() -> Result<()>) -> Result<()> {
-        let reason = |rule: &RuleStatus| gate(rule, CONFLIST).map(|gate| gate.message.clone());
-        let before = rule(self.0.borrow().as_ref()).and_then(reason);
+    /// Does something after which a gate is still closed, but for another reason.
+    async fn finds_another_reason(
+        &mut self,
+        gate: Gate,
+        deed: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let reason = |status: &Status| find(status, gate).map(|gate| gate.message.clone());
+        let before = self.0.borrow().as_ref().and_then(reason);
         deed()?;
-        self.comes_to(|rule| is(rule, CONFLIST, "closed") && reason(rule) != before)
+        self.comes_to(|status| is(status, gate, "closed") && reason(status) != before)
             .await
     }
 }
 
-fn rule(status: Option<&Status>) -> Option<&RuleStatus> {
-    status?.rules.first()
+fn rule<'a>(status: &'a Status, name: &str) -> Option<&'a RuleStatus> {
+    status.rules.iter().find(|rule| rule.name == name)
 }
 
-fn gate<'a>(rule: &'a RuleStatus, name: &str) -> Option<&'a GateStatus> {
-    rule.gates.iter().find(|gate| gate.name == name)
+fn is_absent(status: &Status, name: &str) -> bool {
+    rule(status, name).is_some_and(|rule| rule.decision == "absent")
 }
 
-fn is(rule: &RuleStatus, name: &str, state: &str) -> bool {
-    gate(rule, name).is_some_and(|gate| gate.state == state)
+fn find(status: &Status, gate: Gate) -> Option<&GateStatus> {
+    let rule = rule(status, gate.rule)?;
+    rule.gates.iter().find(|found| found.name == gate.name)
+}
+
+fn is(status: &Status, gate: Gate, state: &str) -> bool {
+    find(status, gate).is_some_and(|gate| gate.state == state)
 }

@@ -7,21 +7,23 @@ use std::time::{Duration, Instant};
 /// Whose doing or finding a line is.
 #[derive(Clone, Copy)]
 pub(crate) enum Who {
-    Node,
+    Kubelet,
     Cni,
-    Agent,
-    ApiServer,
+    CsiDriver,
     Someone,
+    ApiServer,
+    Untaint,
 }
 
 impl Who {
     fn name(self) -> &'static str {
         match self {
-            Self::Node => "node",
+            Self::Kubelet => "kubelet",
             Self::Cni => "CNI",
-            Self::Agent => "agent",
-            Self::ApiServer => "API server",
+            Self::CsiDriver => "CSI driver",
             Self::Someone => "someone",
+            Self::ApiServer => "API server",
+            Self::Untaint => "untaint",
         }
     }
 }
@@ -40,9 +42,9 @@ pub(crate) enum Tone {
 pub(crate) struct Line {
     pub(crate) at: Instant,
     pub(crate) who: Who,
-    /// A word or two.
-    pub(crate) subject: String,
-    pub(crate) detail: String,
+    /// The rule that it matters to, if to one alone.
+    pub(crate) rule: Option<String>,
+    pub(crate) what: String,
     pub(crate) tone: Tone,
 }
 
@@ -66,12 +68,16 @@ impl Timeline {
         at.saturating_duration_since(self.start)
     }
 
+    /// What the columns are.
+    pub(crate) fn print_head(&self) -> io::Result<()> {
+        say(&self.paint(Tone::Faint, &columns("ms", "who", "rule", "what")))
+    }
+
     pub(crate) fn print(&self, line: &Line) -> io::Result<()> {
-        let time = format!("{:>10}", offset(self.since_start(line.at)));
-        let time = self.paint(Tone::Faint, &time);
-        let detail = self.paint(line.tone, &line.detail);
-        let (who, subject) = (line.who.name(), &line.subject);
-        say(&format!("{time}  {who:<10}  {subject:<16}  {detail}"))
+        let time = self.since_start(line.at).as_millis().to_string();
+        let what = self.paint(line.tone, &line.what);
+        let rule = line.rule.as_deref().unwrap_or("-");
+        say(&columns(&time, line.who.name(), rule, &what))
     }
 
     pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
@@ -87,12 +93,11 @@ impl Timeline {
     }
 }
 
+fn columns(time: &str, who: &str, rule: &str, what: &str) -> String {
+    format!("{time:>6}  {who:<10}  {rule:<7}  {what}")
+}
+
 /// A line that is no event.
 pub(crate) fn say(text: &str) -> io::Result<()> {
     writeln!(io::stdout(), "{text}")
-}
-
-/// As in the first column.
-pub(crate) fn offset(since_start: Duration) -> String {
-    format!("+{:.3} s", since_start.as_secs_f64())
 }

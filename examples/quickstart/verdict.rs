@@ -1,18 +1,21 @@
 //! Whether what happened is what should have. Pure.
 
-use std::collections::BTreeMap;
+mod follow;
+mod requests;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use testkit::api::Verb;
+pub(crate) use requests::{Request, verb};
 
-use crate::timeline::offset;
-
-/// What happened, as the servers and the agent tell it.
+/// What happened, as the servers, the scene and the agent tell it.
 pub(crate) struct Record {
     /// In their order.
     pub(crate) events: Vec<Event>,
     /// All that the API server got.
     pub(crate) requests: Vec<Request>,
+    /// The rules that `/statusz` called overdue in the end.
+    pub(crate) overdue: Vec<String>,
 }
 
 /// A change.
@@ -28,173 +31,125 @@ pub(crate) struct Event {
 pub(crate) enum What {
     /// The API server stored the Node with these taints.
     Stored(Vec<String>),
+    /// What this gate asks for is so, or is no longer.
+    Fact { gate: Gate, holds: bool },
     /// The agent found this gate in this state.
-    Gate(String, &'static str),
+    Found {
+        rule: String,
+        gate: String,
+        state: &'static str,
+    },
+    /// The agent logged that the taint of this rule has been there for too long.
+    Overdue(String),
 }
 
-/// A request, whoever sent it.
+/// A gate, by its rule's name and its own.
 #[derive(Clone, Copy)]
-pub(crate) struct Request {
-    pub(crate) verb: Verb,
-    /// `None`: not answered.
-    pub(crate) code: Option<u16>,
-    pub(crate) connection: usize,
+pub(crate) struct Gate {
+    pub(crate) rule: &'static str,
+    pub(crate) name: &'static str,
 }
 
 /// What should have happened.
-pub(crate) struct Expected<'a> {
-    /// To be removed.
-    pub(crate) taint: &'a str,
-    /// The only other one, on the Node at all times.
-    pub(crate) foreign: &'a str,
-    /// To be open before each removal.
-    pub(crate) gates: &'a [&'a str],
-    pub(crate) removals: usize,
+pub(crate) struct Expected {
+    pub(crate) rules: &'static [ExpectedRule],
+    /// The taints of others, in their order, on the Node at all times.
+    pub(crate) foreign: &'static [&'static str],
+    /// The paths of what is watched, each by one request.
+    pub(crate) watched: &'static [&'static str],
+    /// The path of what is patched, by one request a removal.
+    pub(crate) patched: &'static str,
 }
 
-/// One time that the taint went.
+/// The part of one rule.
+pub(crate) struct ExpectedRule {
+    pub(crate) name: &'static str,
+    pub(crate) taint: &'static str,
+    /// To be open before each removal.
+    pub(crate) gates: &'static [Gate],
+    pub(crate) fate: Fate,
+}
+
+/// What is to become of a taint.
+#[derive(Clone, Copy)]
+pub(crate) enum Fate {
+    /// It goes, and comes back in between.
+    Removed { times: usize },
+    /// It stays, and at the deadline that is told of.
+    Kept { deadline: Duration },
+}
+
+/// One time that a taint went.
 pub(crate) struct Removal {
-    /// The gates that were open by then, and since when.
+    /// The gates that the agent had found open by then, and since when.
     pub(crate) opened: BTreeMap<String, Duration>,
     /// When the API server stored the Node without the taint.
     pub(crate) gone: Duration,
 }
 
 impl Removal {
-    /// From the last gate's opening.
-    pub(crate) fn delay(&self) -> Option<Duration> {
-        self.opened
-            .values()
-            .max()
-            .map(|last| self.gone.saturating_sub(*last))
+    /// The last gate that opened, and how long before.
+    pub(crate) fn last_gate(&self) -> Option<(&str, Duration)> {
+        let (gate, at) = self.opened.iter().max_by_key(|(_, at)| **at)?;
+        Some((gate, self.gone.saturating_sub(*at)))
     }
 }
 
-/// What is to be said of a record.
+/// What became of a rule.
 #[derive(Default)]
-pub(crate) struct Verdict {
+pub(crate) struct Outcome {
     pub(crate) removals: Vec<Removal>,
+    /// When the agent told of the deadline.
+    pub(crate) reports: Vec<Duration>,
+    /// Since when the taint has been there, if it was in the end.
+    pub(crate) tainted: Option<Duration>,
+}
+
+/// What is to be said of a record.
+pub(crate) struct Verdict {
+    /// In the order of the expected rules.
+    pub(crate) outcomes: Vec<Outcome>,
     /// Whatever is not as expected; if there is nothing, all is well.
     pub(crate) problems: Vec<String>,
 }
 
 /// Compares what happened with what should have.
-pub(crate) fn judge(record: &Record, expected: &Expected<'_>) -> Verdict {
-    let mut verdict = Verdict::default();
-    let tainted = verdict.follow(&record.events, expected);
-    if tainted {
-        verdict
-            .problems
-            .push(format!("{} is still there", expected.taint));
-    }
-    let (removals, wanted) = (verdict.removals.len(), expected.removals);
-    if removals != wanted {
-        verdict
-            .problems
-            .push(format!("{removals} removals instead of {wanted}"));
-    }
-    verdict.count(&record.requests);
-    verdict
+pub(crate) fn judge(record: &Record, expected: &Expected) -> Verdict {
+    let mut problems = foreign_taints(&record.events, expected);
+    let outcomes = expected.rules.iter().map(|rule| {
+        let (outcome, wrong) = follow::judge(rule, &record.events, &record.overdue);
+        problems.extend(wrong);
+        outcome
+    });
+    let outcomes: Vec<_> = outcomes.collect();
+    let removals = outcomes.iter().map(|outcome| outcome.removals.len()).sum();
+    problems.extend(requests::judge(&record.requests, expected, removals));
+    Verdict { outcomes, problems }
 }
 
-impl Verdict {
-    /// Follows the taints and the gates through time. Gives whether the Node has the taint in the end.
-    fn follow(&mut self, events: &[Event], expected: &Expected<'_>) -> bool {
-        let mut opened = BTreeMap::new();
-        let mut tainted = false;
-        for Event { at, what } in events {
-            match what {
-                What::Gate(name, "open") => {
-                    opened.entry(name.clone()).or_insert(*at);
-                }
-                What::Gate(name, _) => {
-                    opened.remove(name);
-                }
-                What::Stored(taints) => {
-                    let (own, others): (Vec<_>, Vec<_>) =
-                        taints.iter().partition(|taint| *taint == expected.taint);
-                    if others != [expected.foreign] {
-                        self.problems.push(format!(
-                            "{}: the other taints are {others:?} instead of only {}",
-                            offset(*at),
-                            expected.foreign
-                        ));
-                    }
-                    let was_tainted = std::mem::replace(&mut tainted, !own.is_empty());
-                    if tainted && !was_tainted {
-                        // What a gate said before the taint was there is no evidence.
-                        opened.clear();
-                    } else if was_tainted && !tainted {
-                        self.remove(*at, opened.clone(), expected);
-                    }
-                }
-            }
-        }
-        tainted
-    }
-
-    fn remove(
-        &mut self,
-        gone: Duration,
-        opened: BTreeMap<String, Duration>,
-        expected: &Expected<'_>,
-    ) {
-        let early = expected
-            .gates
-            .iter()
-            .filter(|gate| !opened.contains_key(**gate));
-        let early = early.map(|gate| {
-            format!(
-                "{}: the taint went while the gate {gate} was not open",
-                offset(gone)
-            )
-        });
-        self.problems.extend(early);
-        self.removals.push(Removal { opened, gone });
-    }
-
-    /// One watch in all and one patch a removal; nothing else, and nothing refused.
-    fn count(&mut self, requests: &[Request]) {
-        let count = |wanted| {
-            requests
-                .iter()
-                .filter(|request| request.verb == wanted)
-                .count()
+/// Whenever the Node was stored, the taints that no rule is about were there, and as they were.
+fn foreign_taints(events: &[Event], expected: &Expected) -> Vec<String> {
+    let own: BTreeSet<_> = expected.rules.iter().map(|rule| rule.taint).collect();
+    let wrong = events.iter().filter_map(|Event { at, what }| {
+        let What::Stored(taints) = what else {
+            return None;
         };
-        for (kind, wanted) in [(Verb::Watch, 1), (Verb::Patch, self.removals.len())] {
-            let found = count(kind);
-            if found != wanted {
-                let verb = verb(kind);
-                self.problems
-                    .push(format!("{found} {verb} requests instead of {wanted}"));
-            }
-        }
-        for request in requests {
-            let verb = verb(request.verb);
-            if !matches!(request.verb, Verb::Watch | Verb::Patch) {
-                self.problems
-                    .push(format!("a {verb} request that was not needed"));
-            }
-            match request.code {
-                Some(200) => {}
-                Some(code) => self.problems.push(format!("{verb} was answered {code}")),
-                None => self.problems.push(format!("{verb} was not answered")),
-            }
-        }
-    }
+        let others = taints.iter().map(String::as_str);
+        let others: Vec<_> = others.filter(|taint| !own.contains(taint)).collect();
+        let wanted = expected.foreign;
+        (others != wanted).then(|| {
+            format!(
+                "{}: the other taints are {others:?} instead of {wanted:?}",
+                when(*at)
+            )
+        })
+    });
+    wrong.collect()
 }
 
-/// As an audit log has it, in capitals.
-pub(crate) fn verb(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Get => "GET",
-        Verb::List => "LIST",
-        Verb::Watch => "WATCH",
-        Verb::Create => "CREATE",
-        Verb::Patch => "PATCH",
-        Verb::Delete => "DELETE",
-        Verb::Other => "OTHER",
-    }
+/// As in the first column of the timeline.
+fn when(time: Duration) -> String {
+    format!("{} ms", time.as_millis())
 }
 
 #[cfg(test)]

@@ -36,6 +36,18 @@ impl Pending<'_, Call> {
     pub(super) fn is_change(&self) -> bool {
         matches!(self.0, Some((Call::Send(_), _)))
     }
+
+    /// Breaks off a change that is not `wanted` any more, and gives it.
+    pub(super) fn break_off_unless(&mut self, wanted: impl Fn(&Change) -> bool) -> Option<Change> {
+        let unwanted = self.0.take_if(|(call, _)| match call {
+            Call::Send(change) => !wanted(change),
+            Call::Read(_) | Call::Confirm(_) => false,
+        });
+        match unwanted {
+            Some((Call::Send(change), _)) => Some(change),
+            _ => None,
+        }
+    }
 }
 
 /// What is being told, and of the Node with which uid.
@@ -123,11 +135,7 @@ impl<'a> Agent<'a> {
                     rule.changed(now, change, node);
                 }
             }
-            (Some(Verdict::Unanswered), _, Call::Send(change)) => {
-                for rule in &mut self.rules {
-                    rule.unanswered(change);
-                }
-            }
+            (Some(Verdict::Unanswered), _, Call::Send(change)) => self.unanswered(change),
             (
                 Some(Verdict::Denied {
                     action,
@@ -157,6 +165,13 @@ impl<'a> Agent<'a> {
             once.postpone(now, asked.unwrap_or_default());
         }
         false
+    }
+
+    /// `change` may have taken effect.
+    pub(super) fn unanswered(&mut self, change: &Change) {
+        for rule in &mut self.rules {
+            rule.unanswered(change);
+        }
     }
 
     /// An answer to a request about the Node with this `uid`, unless that one is gone meanwhile.
@@ -220,7 +235,7 @@ impl<'a> Agent<'a> {
 }
 
 /// What waits for nothing but a write.
-fn wanted(rules: &[RuleAtWork]) -> Wanted<'_> {
+pub(super) fn wanted(rules: &[RuleAtWork]) -> Wanted<'_> {
     let mut wanted = Wanted::default();
     for rule in rules {
         match rule.wants() {

@@ -5,10 +5,10 @@ use std::time::Instant;
 use jiff::Timestamp;
 use tracing::{debug, info};
 
-use crate::config::Rule;
+use crate::config::{Gate, Rule};
 use crate::gate::observation::NodeSight;
 use crate::gate::report::Update;
-use crate::gate::set::{Gates, Surroundings};
+use crate::gate::set::{GateAtWork, Surroundings};
 use crate::gate::{Outcome, State};
 use crate::logging::Allowance;
 use crate::status::GateStatus;
@@ -16,36 +16,46 @@ use crate::status::GateStatus;
 /// Gates whose changes are logged and kept as [`GateStatus`].
 pub(crate) struct ObservedGates {
     rule: String,
-    gates: Gates,
-    status: Vec<GateStatus>,
-    /// For each gate: one that flaps must not fill the log.
-    allowances: Vec<Allowance>,
+    gates: Vec<ObservedGate>,
+    surroundings: Surroundings,
+}
+
+struct ObservedGate {
+    gate: GateAtWork,
+    status: GateStatus,
+    /// One that flaps must not fill the log.
+    allowance: Allowance,
 }
 
 impl ObservedGates {
-    /// The gates of `rule`, the `index`-th of the configuration, at rest.
-    pub(crate) fn new(index: usize, rule: &Rule, surroundings: Surroundings) -> Self {
-        let gates = Gates::new(index, rule.gates.clone(), surroundings);
-        let now = Timestamp::now();
-        let status: Vec<_> = gates
-            .states()
-            .map(|(name, outcome)| gate_status(name, &outcome, now))
-            .collect();
+    /// The gates of `rule`, at rest.
+    pub(crate) fn new(rule: &Rule, surroundings: Surroundings) -> Self {
         Self {
             rule: rule.name.clone(),
-            gates,
-            allowances: vec![Allowance::default(); status.len()],
-            status,
+            gates: rule.gates.iter().map(ObservedGate::new).collect(),
+            surroundings,
         }
     }
 
-    pub(crate) fn status(&self) -> &[GateStatus] {
-        &self.status
+    /// The gates of another version of the rule. Those that were there before go on as if nothing had happened; new
+    /// ones rest until the next [`Self::run`].
+    pub(crate) fn reconfigure(&mut self, specs: &[Gate]) {
+        let mut known = std::mem::take(&mut self.gates);
+        let gates = specs.iter().map(|spec| {
+            let known_at = known.iter().position(|known| known.gate.spec() == spec);
+            known_at.map_or_else(|| ObservedGate::new(spec), |index| known.swap_remove(index))
+        });
+        self.gates = gates.collect();
+    }
+
+    /// In the order of the configuration.
+    pub(crate) fn status(&self) -> impl Iterator<Item = &GateStatus> {
+        self.gates.iter().map(|gate| &gate.status)
     }
 
     /// The gates that are not open, with their reasons.
     pub(crate) fn waits_for(&self) -> String {
-        let gates = self.status.iter().filter(|gate| gate.state != "open");
+        let gates = self.status().filter(|gate| gate.state != "open");
         let gates: Vec<_> = gates
             .map(|gate| format!("{}: {}", gate.name, gate.message))
             .collect();
@@ -54,59 +64,86 @@ impl ObservedGates {
 
     /// Whether each has been evaluated in this round.
     pub(crate) fn are_evaluated(&self) -> bool {
-        self.gates.are_evaluated()
+        self.gates.iter().all(|gate| gate.gate.is_evaluated())
     }
 
-    /// See [`Gates::together`].
+    /// What they say together.
     pub(crate) fn together(&self) -> State {
-        self.gates.together()
-    }
-
-    /// See [`Gates::run`].
-    pub(crate) fn run(&mut self, now: Instant, round: u64) {
-        self.gates.run(round);
-        self.observe(now);
-    }
-
-    /// See [`Gates::rest`].
-    pub(crate) fn rest(&mut self, now: Instant) {
-        self.gates.rest();
-        self.observe(now);
-    }
-
-    /// See [`Gates::see`].
-    pub(crate) fn see(&mut self, now: Instant, node: &NodeSight) {
-        self.gates.see(node);
-        self.observe(now);
-    }
-
-    /// See [`Gates::take`].
-    pub(crate) fn take(&mut self, now: Instant, update: Update) {
-        self.gates.take(update);
-        self.observe(now);
-    }
-
-    fn observe(&mut self, now: Instant) {
-        for (index, (name, outcome)) in self.gates.states().enumerate() {
-            let known = &mut self.status[index];
-            let changed = known.state != outcome.state().as_str();
-            if !changed && known.message == outcome.message() {
-                continue;
+        let mut together = State::Open;
+        for gate in &self.gates {
+            match gate.gate.state().state() {
+                State::Open => {}
+                State::Closed => return State::Closed,
+                State::Unknown => together = State::Unknown,
             }
-            let (rule, reason) = (&self.rule, outcome.message());
-            let state = outcome.state().as_str();
-            if outcome.is_evaluated() && self.allowances[index].take(now) {
-                info!(rule, gate = name, state, reason, "evaluated the gate");
-            } else {
-                debug!(rule, gate = name, state, reason, "evaluated the gate");
-            }
-            let since = if changed {
-                Timestamp::now()
-            } else {
-                known.since
-            };
-            *known = gate_status(name, &outcome, since);
         }
+        together
+    }
+
+    /// See [`GateAtWork::run`].
+    pub(crate) fn run(&mut self, now: Instant, round: u64) {
+        for gate in &mut self.gates {
+            gate.gate.run(round, &self.surroundings);
+            gate.observe(now, &self.rule);
+        }
+    }
+
+    /// See [`GateAtWork::rest`].
+    pub(crate) fn rest(&mut self, now: Instant) {
+        for gate in &mut self.gates {
+            gate.gate.rest();
+            gate.observe(now, &self.rule);
+        }
+    }
+
+    /// See [`GateAtWork::see`].
+    pub(crate) fn see(&mut self, now: Instant, node: &NodeSight) {
+        for gate in &mut self.gates {
+            gate.gate.see(node);
+            gate.observe(now, &self.rule);
+        }
+    }
+
+    /// Takes in an update if it is of one of these gates, and gives whether it is.
+    pub(crate) fn take(&mut self, now: Instant, update: &Update) -> bool {
+        let mut gates = self.gates.iter_mut();
+        let gate = gates.find_map(|gate| gate.gate.take(update).then_some(gate));
+        gate.is_some_and(|gate| {
+            gate.observe(now, &self.rule);
+            true
+        })
+    }
+}
+
+impl ObservedGate {
+    fn new(spec: &Gate) -> Self {
+        let gate = GateAtWork::new(spec.clone());
+        Self {
+            status: gate_status(spec.name(), &gate.state(), Timestamp::now()),
+            gate,
+            allowance: Allowance::default(),
+        }
+    }
+
+    fn observe(&mut self, now: Instant, rule: &str) {
+        let outcome = self.gate.state();
+        let changed = self.status.state != outcome.state().as_str();
+        if !changed && self.status.message == outcome.message() {
+            return;
+        }
+        let (gate, reason) = (self.gate.spec().name(), outcome.message());
+        let state = outcome.state().as_str();
+        if outcome.is_evaluated() && self.allowance.take(now) {
+            info!(rule, gate, state, reason, "evaluated the gate");
+        } else {
+            debug!(rule, gate, state, reason, "evaluated the gate");
+        }
+        let since = if changed {
+            Timestamp::now()
+        } else {
+            self.status.since
+        };
+        self.status = gate_status(gate, &outcome, since);
     }
 }
 

@@ -4,12 +4,14 @@ mod calls;
 mod connection;
 pub(crate) mod gates;
 mod once;
+mod reload;
 mod rule;
 mod teller;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
 use tracing::{debug, warn};
@@ -17,7 +19,6 @@ use tracing::{debug, warn};
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
 use crate::boot;
-use crate::config::Configuration;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
@@ -25,7 +26,8 @@ use crate::metrics::Counters;
 use crate::node;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
-use crate::status::{NodeStatus, Status};
+use crate::reload::{Loaded, Reload};
+use crate::status::{ConfigurationStatus, NodeStatus, Status};
 use calls::Pending;
 use connection::Connection;
 use once::Once;
@@ -45,27 +47,32 @@ pub struct Options {
     pub node_name: String,
     /// Return once every configured taint has been gone for so long.
     pub once: Option<Duration>,
+    /// Write nothing, whatever the rules say.
+    pub dry_run: bool,
+    /// Count here what happens.
+    pub counters: Counters,
 }
 
 /// Answers that the loop is alive.
 pub type Ping = oneshot::Sender<()>;
 
-/// Runs for ever or, with [`Options::once`], until the Node is free of the configured taints.
+/// Runs for ever or, with [`Options::once`], until the Node is free of the configured taints. Begins with the
+/// configuration `loaded`, and goes on with those that come by `reloads`.
 pub async fn run(
-    configuration: Configuration,
+    loaded: Loaded,
+    reloads: mpsc::Receiver<Reload>,
     api: Arc<ApiServer>,
     options: Options,
     status: watch::Sender<Option<Status>>,
-    counters: Counters,
     pings: mpsc::Receiver<Ping>,
 ) {
     let (news, heard) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
     let watching = api_watch::run(&api, collection, news, is_urgent);
-    let agent = Agent::new(configuration, &api, options, status, counters, urgent);
+    let agent = Agent::new(loaded, &api, options, status, urgent);
     tokio::select! {
-        () = agent.work(heard, pings) => {}
+        () = agent.work(heard, reloads, pings) => {}
         () = watching => {}
     }
 }
@@ -73,7 +80,14 @@ pub async fn run(
 struct Agent<'a> {
     api: &'a ApiServer,
     node_name: String,
+    dry_run: bool,
+    configuration: ConfigurationStatus,
     rules: Vec<RuleAtWork>,
+    /// For the gates of rules to come.
+    surroundings: Surroundings,
+    teller: Teller,
+    /// The boot that this process came up with, if it did.
+    boot: Option<Timestamp>,
     latest: Latest,
     seen: bool,
     writes: Writes,
@@ -90,11 +104,10 @@ struct Agent<'a> {
 
 impl<'a> Agent<'a> {
     fn new(
-        configuration: Configuration,
+        loaded: Loaded,
         api: &'a Arc<ApiServer>,
         options: Options,
         status: watch::Sender<Option<Status>>,
-        counters: Counters,
         urgent: watch::Sender<bool>,
     ) -> Self {
         let (sender, updates) = mpsc::channel(QUEUE);
@@ -108,16 +121,15 @@ impl<'a> Agent<'a> {
                 urgent: urgent.subscribe(),
             },
         };
-        let teller = Teller::new(counters);
-        let boot = boot::just_now();
-        let rules = configuration.rules.into_iter().enumerate();
-        let rules = rules.map(|(index, rule)| {
-            RuleAtWork::new(index, rule, boot, surroundings.clone(), teller.clone())
-        });
-        Self {
+        let mut agent = Self {
             api,
             node_name: options.node_name,
-            rules: rules.collect(),
+            dry_run: options.dry_run,
+            configuration: loaded.status,
+            rules: Vec::new(),
+            surroundings,
+            teller: Teller::new(options.counters),
+            boot: boot::just_now(),
             latest: Latest::default(),
             seen: false,
             writes: Writes::default(),
@@ -128,12 +140,15 @@ impl<'a> Agent<'a> {
             sight,
             status,
             updates,
-        }
+        };
+        agent.follow(loaded.configuration);
+        agent
     }
 
     async fn work(
         mut self,
         mut heard: mpsc::Receiver<News<NodeView>>,
+        mut reloads: mpsc::Receiver<Reload>,
         mut pings: mpsc::Receiver<Ping>,
     ) {
         let mut pending = Pending::NONE;
@@ -144,9 +159,12 @@ impl<'a> Agent<'a> {
             while let Ok(news) = heard.try_recv() {
                 self.hear(news);
             }
+            while let Ok(reload) = reloads.try_recv() {
+                self.reload(reload, &mut pending);
+            }
             let now = Instant::now();
             while let Ok(update) = self.updates.try_recv() {
-                self.rules[update.place.rule].take(now, update);
+                self.take(now, &update);
             }
             if alive_until.is_some_and(|limit| now > limit + PAUSE) {
                 warn!("stood still; evaluating the gates afresh");
@@ -173,7 +191,8 @@ impl<'a> Agent<'a> {
                 .min();
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
-                Some(update) = self.updates.recv() => self.rules[update.place.rule].take(Instant::now(), update),
+                Some(reload) = reloads.recv() => self.reload(reload, &mut pending),
+                Some(update) = self.updates.recv() => self.take(Instant::now(), &update),
                 (call, answer) = pending.answered() => {
                     if self.take_answer(&call, answer) {
                         self.publish();
@@ -211,6 +230,11 @@ impl<'a> Agent<'a> {
             let settled = node.is_some_and(|node| !node.may_be_tainted_by_karpenter());
             once.step(now, settled && self.rules.iter().all(RuleAtWork::is_done));
         }
+    }
+
+    /// Takes in what a condition reported; nothing comes of it if its gate is not configured any more.
+    fn take(&mut self, now: Instant, update: &Update) {
+        self.rules.iter_mut().any(|rule| rule.take(now, update));
     }
 
     fn hear(&mut self, news: News<NodeView>) {
@@ -270,6 +294,7 @@ impl<'a> Agent<'a> {
                 seen: self.seen,
                 resource_version: self.latest.get().map(|node| node.metadata.resource_version),
             },
+            configuration: self.configuration.clone(),
             api: self.connection.status(),
             rules: self.rules.iter().map(RuleAtWork::status).collect(),
         };

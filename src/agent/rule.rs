@@ -42,13 +42,12 @@ pub(super) struct RuleAtWork {
 
 impl RuleAtWork {
     pub(super) fn new(
-        index: usize,
         rule: Rule,
         boot: Option<Timestamp>,
         surroundings: Surroundings,
         teller: Teller,
     ) -> Self {
-        let gates = ObservedGates::new(index, &rule, surroundings);
+        let gates = ObservedGates::new(&rule, surroundings);
         Self {
             state: RuleState::new(rule, boot),
             gates,
@@ -61,6 +60,15 @@ impl RuleAtWork {
             allowance: Allowance::default(),
             rare_allowance: Allowance::default(),
         }
+    }
+
+    /// Goes by this version of the rule from now on.
+    pub(super) fn reconfigure(&mut self, now: Instant, rule: Rule) {
+        if *self.rule() == rule {
+            return;
+        }
+        self.gates.reconfigure(&rule.gates);
+        self.state.reconfigure(now, rule, self.gates.together());
     }
 
     pub(super) fn rule(&self) -> &Rule {
@@ -152,10 +160,13 @@ impl RuleAtWork {
         self.state.paused(now);
     }
 
-    /// Takes in what a condition reported.
-    pub(super) fn take(&mut self, now: Instant, update: Update) {
-        self.gates.take(now, update);
-        self.state.observe(now, self.gates.together());
+    /// Takes in what a condition reported if it is one of this rule's, and gives whether it is.
+    pub(super) fn take(&mut self, now: Instant, update: &Update) -> bool {
+        let is_mine = self.gates.take(now, update);
+        if is_mine {
+            self.state.observe(now, self.gates.together());
+        }
+        is_mine
     }
 
     pub(super) fn status(&self) -> RuleStatus {
@@ -164,10 +175,11 @@ impl RuleAtWork {
             name: rule.name.clone(),
             taint: rule.taint.to_string(),
             decision: self.decision().as_str(),
+            meaning: self.decision().meaning(),
             since: self.since,
             overdue: self.state.is_overdue(),
             dry_run: rule.dry_run,
-            gates: self.gates.status().to_vec(),
+            gates: self.gates.status().cloned().collect(),
             last_removal: self.last_removal,
             denied: self.denied.clone(),
         }

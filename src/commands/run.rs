@@ -10,10 +10,11 @@ use super::{Failure, in_time, one_rule};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
-use crate::config::{self, Configuration};
+use crate::config;
 use crate::metrics::{Counters, Metrics};
+use crate::reload::{self, Loaded};
 use crate::server::{self, Sources};
-use crate::status::{RuleStatus, Status};
+use crate::status::{ConfigurationStatus, RuleStatus, Status};
 
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let listen = args.listen();
@@ -29,11 +30,14 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         timeout: limit,
         dry_run,
     } = args;
-    let mut configuration = match (config, taint) {
+    let (loaded, file) = match (config, taint) {
         (Some(path), _) => {
-            config::load(&path).map_err(|error| Failure::Usage(error.to_string()))?
+            let loaded = Loaded::from_file(&path);
+            let loaded = loaded.map_err(|error| Failure::Usage(error.to_string()))?;
+            // What ends by itself does so by the configuration that it began with.
+            (loaded, (!once).then_some(path))
         }
-        (None, Some(taint)) => one_rule(taint, gates),
+        (None, Some(taint)) => (Loaded::without_file(one_rule(taint, gates)), None),
         (None, None) => {
             return Err(Failure::Usage(
                 "name a configuration with --config, or a taint with --taint".into(),
@@ -41,18 +45,11 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         }
     };
     let node_name = own_node(node_name.as_deref())?;
-    for rule in &mut configuration.rules {
-        rule.dry_run |= dry_run;
-        if once {
-            // Nobody would be there to remove it again.
-            rule.retaint = None;
-        }
-    }
     let source = kubeconfig.map_or(Source::InCluster, Source::Kubeconfig);
     let api = ApiServer::new(source)
         .await
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    introduce(&configuration, &node_name, &api);
+    introduce(&loaded.status, &node_name, &api);
     let api = Arc::new(api);
 
     let (status, status_receiver) = watch::channel(None);
@@ -70,11 +67,21 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
             None => std::future::pending().await,
         }
     };
+    let (sender, reloads) = mpsc::channel(1);
+    let configuration = loaded.status.clone();
+    let following = async {
+        match file {
+            Some(path) => reload::follow(path, configuration, sender).await,
+            None => std::future::pending().await,
+        }
+    };
     let options = Options {
         node_name,
         once: once.then_some(settle),
+        dry_run,
+        counters,
     };
-    let work = agent::run(configuration, api, options, status, counters, pinged);
+    let work = agent::run(loaded, reloads, api, options, status, pinged);
     tokio::select! {
         done = in_time(limit, work) => Ok(match (once, done) {
             (true, true) => Exit::Done,
@@ -85,6 +92,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
             (false, _) => return Err(anyhow!("the agent's loop ended").into()),
         }),
         () = server => Err(anyhow!("the HTTP server ended").into()),
+        () = following => Err(anyhow!("the configuration file is not followed any more").into()),
     }
 }
 
@@ -101,12 +109,10 @@ fn own_node(name: Option<&str>) -> Result<String, Failure> {
         .map_err(|error| Failure::Usage(format!("the name of the own Node {error}: {REMEDY}")))
 }
 
-fn introduce(configuration: &Configuration, node: &str, api: &ApiServer) {
-    info!(version = env!("CARGO_PKG_VERSION"), node, server = %api.url(), "started");
-    for rule in &configuration.rules {
-        let gates = rule.gates.len();
-        info!(rule = rule.name, taint = %rule.taint, gates, dry_run = rule.dry_run, "follows the rule");
-    }
+fn introduce(configuration: &ConfigurationStatus, node: &str, api: &ApiServer) {
+    let ConfigurationStatus { source, sha256, .. } = configuration;
+    let version = env!("CARGO_PKG_VERSION");
+    info!(version, node, server = %api.url(), configuration = source, sha256, "started");
 }
 
 /// Why it was not in time.
@@ -123,13 +129,12 @@ fn tell_what_is_left(status: Option<&Status>) {
             "not in time: the API server does not answer"
         );
     }
-    let is_done = |rule: &&RuleStatus| matches!(rule.decision, "absent" | "not-selected");
-    if status.rules.iter().all(|rule| is_done(&rule)) {
+    if status.rules.iter().all(RuleStatus::is_done) {
         error!(
             "not in time: the taints are gone, but Karpenter has not registered the node, or the last look failed"
         );
     }
-    for rule in status.rules.iter().filter(|rule| !is_done(rule)) {
+    for rule in status.rules.iter().filter(|rule| !rule.is_done()) {
         let RuleStatus {
             name,
             decision,

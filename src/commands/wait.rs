@@ -26,7 +26,7 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     for gates in &rules {
-        for gate in gates.status().iter().filter(|gate| gate.state != "open") {
+        for gate in gates.status().filter(|gate| gate.state != "open") {
             error!(
                 gate = gate.name,
                 state = gate.state,
@@ -46,8 +46,8 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
         sight: Sight::none(),
     };
     let mut states = Vec::new();
-    for (index, rule) in configuration.rules.into_iter().enumerate() {
-        let mut gates = ObservedGates::new(index, &rule, surroundings.clone());
+    for rule in configuration.rules {
+        let mut gates = ObservedGates::new(&rule, surroundings.clone());
         gates.run(Instant::now(), 0);
         gates.see(Instant::now(), &NodeSight::default());
         let mut state = RuleState::new(rule, None);
@@ -62,9 +62,12 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) 
             // What is known comes before what follows from it.
             biased;
             Some(update) = reported.recv() => {
-                let (now, index) = (Instant::now(), update.place.rule);
-                rules[index].take(now, update);
-                states[index].observe(now, rules[index].together());
+                let now = Instant::now();
+                for (gates, state) in rules.iter_mut().zip(&mut states) {
+                    if gates.take(now, &update) {
+                        state.observe(now, gates.together());
+                    }
+                }
             }
             () = sleep_until(done_at.unwrap_or_else(Instant::now).into()), if done_at.is_some() => return,
         }

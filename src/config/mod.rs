@@ -31,7 +31,7 @@ pub use checks::{
     Check, CniConfig, Endpoint, Exec, Expect, FileCheck, Grpc, HttpGet, HttpHeader, Scheme,
     StatusRange, TcpSocket,
 };
-pub use file::load;
+pub use file::{load, parse_file, read};
 pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
 pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
 pub use problem::{LoadError, Problems};

@@ -129,6 +129,15 @@ impl Rule {
             dry_run: false,
         }
     }
+
+    /// Whether `other` is this rule, in another version perhaps: one that removes something else, or from other Nodes,
+    /// is another rule.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.taint == other.taint
+            && self.node_selector == other.node_selector
+    }
 }
 
 /// What must be so before the taint goes.

@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 
 use super::Outcome;
 use super::busy::Busy;
+use crate::blocking::joined;
 use crate::conflist::one_line;
 
 /// Runs `question` on a blocking thread, so that a file system that hangs holds one thread, not the agent. Not while the
@@ -21,20 +22,15 @@ where
         let reason = "the last look has not come back: the file system is slow, or does not answer";
         return Outcome::Closed(reason.into());
     };
-    let answer = spawn_blocking(move || {
+    let mut answer = spawn_blocking(move || {
         let _hold = hold;
         question()
     });
-    match answer.await {
-        Ok(answer) => answer
-            .map(|seen| one_line(&seen))
-            .map_err(|reason| one_line(&reason))
-            .into(),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Outcome::Unknown("the agent is stopping".into()),
-        },
-    }
+    let answer = joined(&mut answer).await;
+    answer
+        .map(|seen| one_line(&seen))
+        .map_err(|reason| one_line(&reason))
+        .into()
 }
 
 /// Why `path` cannot be read, in words that help; the path itself is left to the caller.

@@ -7,7 +7,6 @@ mod disk;
 mod drive;
 pub mod exec;
 pub mod file;
-pub mod fs_watch;
 pub mod grpc;
 pub mod http_get;
 pub mod observation;

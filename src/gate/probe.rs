@@ -5,11 +5,11 @@ use std::path::Path;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::busy::Busy;
-use super::fs_watch::FsWatch;
 use super::report::Reporter;
 use super::threshold::Threshold;
 use super::{Outcome, cni_config, exec, file, grpc, http_get, tcp_socket};
 use crate::config::{Check, Probe};
+use crate::fs_watch::FsWatch;
 
 /// File events that are followed between two periods. Whoever writes without end is looked at once a period.
 const GLANCES: u32 = 50;

@@ -1,18 +1,29 @@
 //! What a condition reports to the agent's loop.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tokio::sync::mpsc;
 
 use super::Outcome;
 
-/// Which condition of which rule.
+/// One evaluation of a gate, from its start until the gate rests or starts afresh. No two in a process are the same,
+/// so that what still arrives of one that is over, or of a gate that is no longer configured, is about nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evaluation(u64);
+
+impl Evaluation {
+    /// Another one than all before.
+    pub(super) fn begin() -> Self {
+        static BEGUN: AtomicU64 = AtomicU64::new(0);
+        Self(BEGUN.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Which condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Index of the rule.
-    pub rule: usize,
-    /// The round it belongs to; reports of earlier rounds may still arrive.
-    pub round: u64,
-    /// Index of the gate in the rule.
-    pub gate: usize,
+    /// The gate's evaluation.
+    pub evaluation: Evaluation,
     /// Index of the condition in the gate; 0 unless the gate is a group.
     pub condition: usize,
 }

@@ -1,4 +1,4 @@
-//! The gates of a rule: one task a condition, only while the rule has use for them.
+//! The gates of a rule: one task a condition, only while the rule has use for it.
 
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
@@ -6,8 +6,8 @@ use tokio::task::JoinSet;
 
 use super::busy::Busy;
 use super::observation::{self, NodeSight, Sight};
-use super::report::{Place, Reporter, Update};
-use super::{Outcome, State, probe};
+use super::report::{Evaluation, Place, Reporter, Update};
+use super::{Outcome, probe};
 use crate::config::{Condition, Gate};
 
 /// What the gates of all rules share.
@@ -19,140 +19,125 @@ pub struct Surroundings {
     pub sight: Sight,
 }
 
-/// The gates of one rule and what they said last.
-pub struct Gates {
-    rule: usize,
-    specs: Vec<Gate>,
-    outcomes: Vec<Vec<Outcome>>,
+/// One gate and what it said last. Dropping it ends its evaluation.
+pub struct GateAtWork {
+    spec: Gate,
     /// For each condition.
-    busy: Vec<Vec<Busy>>,
-    /// The round under way; `None` while the gates rest.
-    round: Option<u64>,
-    tasks: JoinSet<()>,
-    surroundings: Surroundings,
+    outcomes: Vec<Outcome>,
+    /// For each condition.
+    busy: Vec<Busy>,
+    /// `None` while the gate rests.
+    round: Option<Round>,
 }
 
-impl Gates {
-    /// The gates of the `rule`-th rule, at rest.
+/// A round under way.
+struct Round {
+    number: u64,
+    evaluation: Evaluation,
+    _tasks: JoinSet<()>,
+}
+
+impl GateAtWork {
+    /// At rest.
     #[must_use]
-    pub fn new(rule: usize, specs: Vec<Gate>, surroundings: Surroundings) -> Self {
-        let outcomes = all(&specs, &Outcome::at_rest());
-        let busy = specs
-            .iter()
-            .map(|gate| gate.conditions().iter().map(|_| Busy::default()).collect())
-            .collect();
+    pub fn new(spec: Gate) -> Self {
+        let conditions = spec.conditions().len();
         Self {
-            rule,
-            specs,
-            outcomes,
-            busy,
+            spec,
+            outcomes: vec![Outcome::at_rest(); conditions],
+            busy: (0..conditions).map(|_| Busy::default()).collect(),
             round: None,
-            tasks: JoinSet::new(),
-            surroundings,
         }
     }
 
-    /// Evaluates the gates from now on. Starts afresh unless `round` is under way already.
-    pub fn run(&mut self, round: u64) {
-        if self.round == Some(round) {
+    /// As configured.
+    #[must_use]
+    pub fn spec(&self) -> &Gate {
+        &self.spec
+    }
+
+    /// Evaluates the gate from now on. Starts afresh unless `round` is under way already.
+    pub fn run(&mut self, round: u64, surroundings: &Surroundings) {
+        if self.round.as_ref().is_some_and(|run| run.number == round) {
             return;
         }
-        self.rest();
-        self.round = Some(round);
-        self.outcomes = all(&self.specs, &Outcome::unevaluated());
-        for (gate, spec) in self.specs.iter().enumerate() {
-            for (condition, spec) in spec.conditions().iter().enumerate() {
-                let place = Place {
-                    rule: self.rule,
-                    round,
-                    gate,
-                    condition,
-                };
-                let reporter = Reporter::new(place, self.surroundings.updates.clone());
-                match spec.clone() {
-                    Condition::Probe(spec) => self.tasks.spawn(probe::evaluate(
-                        spec,
-                        self.busy[gate][condition].clone(),
-                        reporter,
-                    )),
-                    Condition::Observation(spec) => self.tasks.spawn(observation::follow(
-                        spec,
-                        self.surroundings.sight.clone(),
-                        reporter,
-                    )),
-                };
-            }
+        // Ends what is left of an earlier round, with its connections, processes and watches.
+        self.round = None;
+        self.outcomes.fill(Outcome::unevaluated());
+        let evaluation = Evaluation::begin();
+        let mut tasks = JoinSet::new();
+        for (condition, spec) in self.spec.conditions().iter().enumerate() {
+            let place = Place {
+                evaluation,
+                condition,
+            };
+            let reporter = Reporter::new(place, surroundings.updates.clone());
+            match spec.clone() {
+                Condition::Probe(spec) => {
+                    let busy = self.busy[condition].clone();
+                    tasks.spawn(probe::evaluate(spec, busy, reporter))
+                }
+                Condition::Observation(spec) => {
+                    let sight = surroundings.sight.clone();
+                    tasks.spawn(observation::follow(spec, sight, reporter))
+                }
+            };
         }
+        self.round = Some(Round {
+            number: round,
+            evaluation,
+            _tasks: tasks,
+        });
     }
 
-    /// Ends every evaluation, with its connections, processes and watches, and forgets what it found.
+    /// Ends the evaluation, with its connections, processes and watches, and forgets what it found.
     pub fn rest(&mut self) {
         if self.round.take().is_some() {
-            self.tasks = JoinSet::new();
-            self.outcomes = all(&self.specs, &Outcome::at_rest());
+            self.outcomes.fill(Outcome::at_rest());
         }
     }
 
-    /// Judges the gates that look at the Node itself.
+    /// Judges those conditions that are about the Node itself.
     pub fn see(&mut self, node: &NodeSight) {
         if self.round.is_none() {
             return;
         }
-        for (spec, outcomes) in self.specs.iter().zip(&mut self.outcomes) {
-            for (condition, outcome) in spec.conditions().iter().zip(outcomes) {
-                if let Condition::Observation(spec) = condition
-                    && let Some(seen) = observation::of_node(spec, node)
-                {
-                    *outcome = seen;
-                }
+        for (condition, outcome) in self.spec.conditions().iter().zip(&mut self.outcomes) {
+            if let Condition::Observation(spec) = condition
+                && let Some(seen) = observation::of_node(spec, node)
+            {
+                *outcome = seen;
             }
         }
     }
 
-    /// Takes in an update, unless it is of an earlier round.
-    pub fn take(&mut self, update: Update) {
+    /// Takes in an update if it is of the round under way, and gives whether it is.
+    pub fn take(&mut self, update: &Update) -> bool {
         let Place {
-            round,
-            gate,
+            evaluation,
             condition,
-            ..
         } = update.place;
-        if self.round == Some(round) {
-            self.outcomes[gate][condition] = update.outcome;
+        let is_mine = self
+            .round
+            .as_ref()
+            .is_some_and(|round| round.evaluation == evaluation);
+        if is_mine {
+            self.outcomes[condition].clone_from(&update.outcome);
         }
+        is_mine
     }
 
-    /// Each gate's name and state.
-    pub fn states(&self) -> impl Iterator<Item = (&str, Outcome)> {
-        let gates = self.specs.iter().zip(&self.outcomes);
-        gates.map(|(gate, outcomes)| (gate.name(), state(gate, outcomes)))
-    }
-
-    /// Whether each has been evaluated in this round.
+    /// Whether every condition has been evaluated in this round.
     #[must_use]
-    pub fn are_evaluated(&self) -> bool {
-        self.outcomes.iter().flatten().all(Outcome::is_evaluated)
+    pub fn is_evaluated(&self) -> bool {
+        self.outcomes.iter().all(Outcome::is_evaluated)
     }
 
-    /// What they say together.
+    /// What its conditions amount to.
     #[must_use]
-    pub fn together(&self) -> State {
-        let mut together = State::Open;
-        for (_, outcome) in self.states() {
-            match outcome.state() {
-                State::Open => {}
-                State::Closed => return State::Closed,
-                State::Unknown => together = State::Unknown,
-            }
-        }
-        together
+    pub fn state(&self) -> Outcome {
+        state(&self.spec, &self.outcomes)
     }
-}
-
-/// The same outcome for every condition.
-fn all(gates: &[Gate], outcome: &Outcome) -> Vec<Vec<Outcome>> {
-    let outcomes = |gate: &Gate| vec![outcome.clone(); gate.conditions().len()];
-    gates.iter().map(outcomes).collect()
 }
 
 /// Evaluates every probe of `gates` once, delays and thresholds aside. Gives each gate's name and state. Observations

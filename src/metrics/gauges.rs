@@ -3,6 +3,7 @@
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::family;
@@ -27,6 +28,31 @@ const GATE_STATES: [State; 3] = [State::Open, State::Closed, State::Unknown];
 /// A state has a series for each of its words, of which one is 1, as in kube-state-metrics.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Result {
     let no_labels: [(&str, &str); 0] = [];
+    let configuration = &status.configuration;
+    let results = [
+        ("success", configuration.reloads),
+        ("failure", configuration.failed_reloads),
+    ];
+    family(
+        encoder,
+        "untaint_config_reloads",
+        "Times that the configuration file was another one, by whether that became active.",
+        results.map(|(result, count)| ([("result", result)], ConstCounter::new(count))),
+    )?;
+    // The names of these two are those of Prometheus' own.
+    family(
+        encoder,
+        "untaint_config_last_reload_successful",
+        "Whether the configuration file, as it is now, is the active one.",
+        [(no_labels, is(!configuration.failing))],
+    )?;
+    let loaded = ConstGauge::new(configuration.loaded.as_second());
+    family(
+        encoder,
+        "untaint_config_last_reload_success_timestamp_seconds",
+        "When the active configuration was loaded, in seconds since 1970.",
+        [(no_labels, loaded)],
+    )?;
     family(
         encoder,
         "untaint_api_watching",

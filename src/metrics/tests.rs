@@ -8,7 +8,7 @@ use super::*;
 use crate::config::DeadlineAction;
 use crate::node::patch::Action;
 use crate::notice::{Notice, What};
-use crate::status::{ApiStatus, GateStatus, NodeStatus, RuleStatus};
+use crate::status::{ApiStatus, ConfigurationStatus, GateStatus, NodeStatus, RuleStatus};
 
 fn status(rules: &[&str]) -> Status {
     let since = Timestamp::UNIX_EPOCH;
@@ -16,6 +16,7 @@ fn status(rules: &[&str]) -> Status {
         name: (*name).to_owned(),
         taint: "t".into(),
         decision: "waiting",
+        meaning: "",
         since,
         overdue: false,
         dry_run: false,
@@ -34,6 +35,15 @@ fn status(rules: &[&str]) -> Status {
             name: "node".into(),
             seen: true,
             resource_version: None,
+        },
+        configuration: ConfigurationStatus {
+            source: "file".into(),
+            sha256: None,
+            loaded: since,
+            reloads: 0,
+            failed_reloads: 0,
+            failing: false,
+            last_failure: None,
         },
         api: ApiStatus::default(),
         rules: rules.iter().map(rule).collect(),

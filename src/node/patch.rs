@@ -80,6 +80,15 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
+    /// Whether every step of `change` is wanted.
+    #[must_use]
+    pub fn includes(&self, change: &Change) -> bool {
+        change.taints.iter().all(|taint| match change.action {
+            Action::Remove => self.remove.iter().any(|matcher| matcher.matches(taint)),
+            Action::PutBack => self.put_back.contains(taint),
+        })
+    }
+
     /// What is still to be done on `node` of what `allowed` lets through: at most one change of each kind.
     pub fn changes(
         &self,

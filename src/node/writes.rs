@@ -161,6 +161,11 @@ impl Writes {
         None
     }
 
+    /// [`Next::Send`] was broken off: it may have taken effect.
+    pub fn broken_off(&mut self) {
+        self.must_read = true;
+    }
+
     /// The answer to [`Next::Read`]. `wanted` is as for [`Self::next`].
     pub fn read(
         &mut self,

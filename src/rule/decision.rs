@@ -84,6 +84,29 @@ impl Decision {
             Self::Ready => "ready",
         }
     }
+
+    /// What the word means, for people.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::NoNode => "the Node has not been seen",
+            Self::NotSelected => "nodeSelector does not select this Node",
+            Self::Absent => "the taint is not there",
+            Self::Lapsing { .. } => {
+                "the taint is not there, but some gate is closed, since less than retaint.after"
+            }
+            Self::Lapsed => "the taint is to be put back now",
+            Self::Waiting => "some gate is not open",
+            Self::Stabilizing { .. } => "all gates are open, since less than stableFor",
+            Self::Held => {
+                "ready, but Karpenter has not registered the node and would put the taint back"
+            }
+            Self::Limited { .. } => {
+                "ready, but somebody keeps putting the taint back: one removal in 10 s"
+            }
+            Self::Ready => "the taint is to be removed now",
+        }
+    }
 }
 
 /// What happened to a rule, for people to know.

@@ -1,3 +1,4 @@
+mod another_version;
 mod lapse;
 mod time;
 

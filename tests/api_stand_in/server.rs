@@ -1,19 +1,28 @@
-//! How the test talks to either server, and what their failures look like.
+//! How the test talks to either server.
 
 use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use testkit::node;
+
+use crate::kind::Kind;
 
 pub(crate) const JSON: &str = "application/json";
 const JSON_PATCH: &str = "application/json-patch+json";
 
-/// Either server.
-pub(crate) struct Server(pub(crate) Client);
+/// Either server, asked about objects of one kind.
+pub(crate) struct Server {
+    client: Client,
+    pub(crate) kind: &'static Kind,
+}
 
 impl Server {
+    pub(crate) fn new(client: &Client, kind: &'static Kind) -> Self {
+        let client = client.clone();
+        Self { client, kind }
+    }
+
     async fn text(&self, method: Method, uri: &str, kind: &str, body: &str) -> (u16, String) {
         let request = Request::builder()
             .method(method)
@@ -21,7 +30,7 @@ impl Server {
             .header(header::CONTENT_TYPE, kind)
             .body(Body::from(body.as_bytes().to_vec()))
             .unwrap();
-        let (parts, body) = self.0.send(request).await.unwrap().into_parts();
+        let (parts, body) = self.client.send(request).await.unwrap().into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         (
             parts.status.as_u16(),
@@ -45,78 +54,45 @@ impl Server {
     }
 
     pub(crate) async fn get(&self, name: &str) -> (u16, Value) {
-        self.read(&format!("/api/v1/nodes/{name}")).await
+        self.read(&self.kind.uri(name)).await
+    }
+
+    pub(crate) async fn post(&self, object: &Value) -> (u16, Value) {
+        let body = object.to_string();
+        self.ask(Method::POST, self.kind.path, JSON, &body).await
     }
 
     pub(crate) async fn delete(&self, name: &str) -> (u16, Value) {
-        let uri = format!("/api/v1/nodes/{name}");
-        self.ask(Method::DELETE, &uri, JSON, "").await
+        self.ask(Method::DELETE, &self.kind.uri(name), JSON, "")
+            .await
     }
 
     pub(crate) async fn patch(&self, name: &str, patch: &str) -> (u16, Value) {
-        let uri = format!("/api/v1/nodes/{name}");
-        self.ask(Method::PATCH, &uri, JSON_PATCH, patch).await
+        self.ask(Method::PATCH, &self.kind.uri(name), JSON_PATCH, patch)
+            .await
     }
 
-    /// A Node with these taints alone: the real server adds one of its own to every new Node.
-    pub(crate) async fn create(&self, name: &str, taints: &[&str]) -> Value {
-        let node = node(name, taints);
-        let (code, created) = self
-            .ask(Method::POST, "/api/v1/nodes", JSON, &node.to_string())
-            .await;
+    /// One with this list alone: the real server adds a taint of its own to every new Node.
+    pub(crate) async fn create(&self, name: &str, list: Value) -> Value {
+        let (code, created) = self.post(&self.kind.object(name, &list)).await;
         assert_eq!(code, 201, "{created}");
-        let taints =
-            json!([{"op": "add", "path": "/spec/taints", "value": node["spec"]["taints"]}]);
-        let (code, node) = self.patch(name, &taints.to_string()).await;
-        assert_eq!(code, 200, "{node}");
-        node
+        let list = json!([{"op": "add", "path": self.kind.list, "value": list}]);
+        let (code, object) = self.patch(name, &list.to_string()).await;
+        assert_eq!(code, 200, "{object}");
+        object
     }
 
     /// The events of one second, but for the bookmarks that the real server adds when it sees fit.
     pub(crate) async fn watch(&self, name: &str, parameters: &str) -> Vec<Value> {
         let uri = format!(
-            "/api/v1/nodes?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D{name}&{parameters}"
+            "{}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D{name}&{parameters}",
+            self.kind.path
         );
         let (code, text) = self.text(Method::GET, &uri, JSON, "").await;
         assert_eq!(code, 200, "{text}");
         let events = text.lines().map(|line| serde_json::from_str(line).unwrap());
         events.filter(|event| !is_progress(event)).collect()
     }
-}
-
-/// `details` is `null` where there are none.
-pub(crate) fn failure(code: u16, reason: &str, message: &str, details: Value) -> Value {
-    let mut status = json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-    });
-    if !details.is_null() {
-        status["details"] = details;
-    }
-    status
-}
-
-pub(crate) fn forbidden_option(field: &str, message: &str) -> Value {
-    let cause = format!("Forbidden: {message}");
-    let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: {cause}");
-    let details = json!({"group": "meta.k8s.io", "kind": "ListOptions", "causes": [
-        {"reason": "FieldValueForbidden", "message": cause, "field": field},
-    ]});
-    failure(422, "Invalid", &message, details)
-}
-
-pub(crate) fn about(name: &str) -> Value {
-    json!({"name": name, "kind": "nodes"})
-}
-
-pub(crate) fn version(object: &Value) -> u64 {
-    let version = object["metadata"]["resourceVersion"].as_str();
-    version.unwrap().parse().unwrap()
 }
 
 fn is_progress(event: &Value) -> bool {

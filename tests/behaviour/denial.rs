@@ -1,12 +1,51 @@
 //! A server that does not allow the removal.
 
-use std::io::Write as _;
-
+use tempfile::NamedTempFile;
+use testkit::DEADLINE;
 use testkit::api::{Answer, Verb};
+use tokio::time::timeout;
 
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
 
-const REFUSED: &str = "the server refused the removal";
+pub(crate) const REFUSED: &str = "the server refused the removal";
+
+/// Has the server refuse, by an admission policy, to have the taint with this key removed. Gives the policy's file.
+pub(crate) async fn keep_taint(scene: &OnCluster, key: &str) -> NamedTempFile {
+    let name = scene.name;
+    let policy = format!(
+        "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: keeps-taint-of-{name}}}
+spec:
+  matchConstraints:
+    resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}}]
+  matchConditions: [{{name: node, expression: object.metadata.name == '{name}'}}]
+  validations:
+  - expression: has(object.spec.taints) && object.spec.taints.exists(t, t.key == '{key}')
+    message: the taint {key} must stay
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: keeps-taint-of-{name}}}
+spec: {{policyName: keeps-taint-of-{name}, validationActions: [Deny]}}
+"
+    );
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), policy).unwrap();
+    let path = file.path().to_str().unwrap();
+    scene.cluster.kubectl(&["apply", "-f", path]).await.unwrap();
+    // A policy takes effect some time after it is there.
+    let all = scene.taints().await;
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
+    let in_force = async {
+        while scene.cluster.set_taints(name, &[]).await.is_ok() {
+            scene.cluster.set_taints(name, &all).await.unwrap();
+        }
+    };
+    timeout(DEADLINE, in_force).await.unwrap();
+    file
+}
 
 #[tokio::test]
 async fn a_removal_that_a_policy_denies_is_told_once_with_its_message_and_succeeds_once_it_is_allowed()
@@ -17,41 +56,7 @@ async fn a_removal_that_a_policy_denies_is_told_once_with_its_message_and_succee
         return;
     };
     scene.gates.configure("- {name: denied, taint: {key: denied}, gates: []}\n- {name: allowed, taint: {key: example.com/not-ready}, gates: []}\n");
-    let policy = "
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: keeps-a-taint}
-spec:
-  matchConstraints:
-    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}]
-  matchConditions: [{name: node, expression: object.metadata.name == 'denied'}]
-  validations:
-  - expression: has(object.spec.taints) && object.spec.taints.exists(t, t.key == 'denied')
-    message: the taint denied must stay
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: keeps-a-taint}
-spec: {policyName: keeps-a-taint, validationActions: [Deny]}
-";
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(policy.as_bytes()).unwrap();
-    let file = file.path().to_str().unwrap();
-    scene.cluster.kubectl(&["apply", "-f", file]).await.unwrap();
-    // A policy takes effect some time after it is there.
-    let in_force = async {
-        while scene.cluster.set_taints(scene.name, &[TAINT]).await.is_ok() {
-            scene
-                .cluster
-                .set_taints(scene.name, &["denied:NoSchedule", TAINT])
-                .await
-                .unwrap();
-        }
-    };
-    tokio::time::timeout(testkit::DEADLINE, in_force)
-        .await
-        .unwrap();
-
+    let policy = keep_taint(&scene, "denied").await;
     let agent = scene.agent(&["--listen", "127.0.0.1:0"]);
     let refused = agent.wait_for_message(REFUSED).await.unwrap();
     assert!(
@@ -73,7 +78,7 @@ spec: {policyName: keeps-a-taint, validationActions: [Deny]}
     );
     scene
         .cluster
-        .kubectl(&["delete", "-f", file])
+        .kubectl(&["delete", "-f", policy.path().to_str().unwrap()])
         .await
         .unwrap();
     scene.wait_for_taints(&[]).await;

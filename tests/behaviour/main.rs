@@ -8,6 +8,7 @@
 mod absence;
 mod commands;
 mod condition;
+mod config_map;
 mod credentials;
 mod denial;
 mod faults;
@@ -15,6 +16,7 @@ mod karpenter;
 mod metrics;
 mod observations;
 mod once;
+mod reload;
 mod removal;
 mod retaint;
 mod scene;

@@ -2,14 +2,19 @@
 
 use std::net::TcpListener;
 
+use serde_json::Value;
+use testkit::health::HealthEndpoint;
 use testkit::kubeconfig::point_at;
 use testkit::proxy::{FaultProxy, Mode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::scene::{Gates, OnStandIn, TAINT};
+use crate::denial::{REFUSED, keep_taint};
+use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
+/// What a browser asks for.
+const BROWSER: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 #[tokio::test]
 async fn it_is_ready_once_the_node_has_been_seen_and_stays_so_while_the_api_server_is_away() {
@@ -88,5 +93,133 @@ async fn only_get_and_head_of_known_paths_are_served() {
             !request.starts_with("HEAD") || answer.ends_with("\r\n\r\n"),
             "a HEAD has no body"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_browser_is_shown_a_page_and_a_program_gets_json_from_the_same_place() {
+    let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
+    let agent = scene.agent(&LISTEN);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    for (lines, kind) in [
+        (&[][..], "application/json"),
+        (&["Accept: */*"], "application/json"),
+        (&[BROWSER], "text/html; charset=utf-8"),
+    ] {
+        let (head, body) = agent.ask("GET /statusz", lines).await.unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        let is_page = kind.starts_with("text/html");
+        assert_eq!(body.starts_with("<!DOCTYPE html>"), is_page, "{body}");
+        assert_eq!(body.starts_with("{\n"), !is_page, "{body}");
+        for (line, expected) in [
+            (format!("content-type: {kind}"), true),
+            (format!("content-length: {}", body.len()), true),
+            ("vary: Accept".into(), true),
+            ("cache-control: no-store".into(), true),
+            ("x-content-type-options: nosniff".into(), true),
+            ("x-frame-options: DENY".into(), is_page),
+        ] {
+            assert_eq!(has_line(&head, &line), expected, "{line}: {head}");
+        }
+        let policy = "content-security-policy: default-src 'none'; style-src 'sha256-";
+        assert_eq!(head.contains(policy), is_page, "{head}");
+
+        let (only_head, nothing) = agent.ask("HEAD /statusz", lines).await.unwrap();
+        assert_eq!(nothing, "");
+        assert!(has_line(&only_head, &format!("content-type: {kind}")));
+    }
+    let reload = r#"<meta http-equiv="refresh""#;
+    for (path, reloads) in [("/statusz", false), ("/statusz?reload", true)] {
+        let page = agent
+            .ask(&format!("GET {path}"), &[BROWSER])
+            .await
+            .unwrap()
+            .1;
+        assert_eq!(page.contains(reload), reloads, "{page}");
+    }
+}
+
+fn has_line(head: &str, line: &str) -> bool {
+    head.lines().any(|found| found == line)
+}
+
+/// The page stays in a file beside what was built, so that it can be looked at: see `make screenshot`.
+#[tokio::test]
+async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
+    const TAINTS: [&str; 3] = [
+        "node.cilium.io/agent-not-ready:NoExecute",
+        "ebs.csi.aws.com/agent-not-ready:NoExecute",
+        "example.com/gpu-not-ready:NoSchedule",
+    ];
+    let Some(scene) = OnCluster::with("worker-1", &TAINTS, Gates::open().await).await else {
+        return;
+    };
+    let closed = HealthEndpoint::start(503).await.unwrap();
+    let (open, closed) = (scene.gates.health.port(), closed.port());
+    scene.gates.configure(&format!(
+        "- name: cilium
+  taint: {{key: node.cilium.io/agent-not-ready}}
+  gates:
+  - {{name: agent, httpGet: {{port: {open}, path: /healthz}}}}
+- name: storage
+  taint: {{key: ebs.csi.aws.com/agent-not-ready}}
+  gates:
+  - {{name: plugin, httpGet: {{port: {closed}, path: /healthz}}}}
+  - {{name: pod, pods: {{namespace: storage, matchLabels: {{app: csi-node}}}}}}
+  - {{name: mount, exec: {{command: [/bin/sh, -c, 'echo \"volume <none> is not mounted\"; exit 1']}}}}
+  deadline: {{after: 1s}}
+- name: gpu
+  taint: {{key: example.com/gpu-not-ready}}
+  gates:
+  - {{name: device-plugin, httpGet: {{port: {open}, path: /healthz}}}}
+"
+    ));
+    let _policy = keep_taint(&scene, "example.com/gpu-not-ready").await;
+    let agent = scene.agent(&LISTEN);
+    let late = "the taint has been there for too long";
+    for message in ["removed the taint", REFUSED, late] {
+        agent.wait_for_message(message).await.unwrap();
+    }
+    for (gate, words) in [
+        ("plugin", "503"),
+        ("pod", "cannot watch resource"),
+        ("mount", "<none>"),
+    ] {
+        let says = |line: &Value| {
+            line["reason"]
+                .as_str()
+                .is_some_and(|reason| reason.contains(words))
+        };
+        agent
+            .wait_for_log(|line| line["gate"] == gate && says(line))
+            .await
+            .unwrap();
+    }
+    let (_, page) = agent.ask("GET /statusz", &[BROWSER]).await.unwrap();
+    let saved = concat!(env!("CARGO_TARGET_TMPDIR"), "/statusz.html");
+    std::fs::write(saved, &page).unwrap();
+    let done = r#"<span class="mark good">absent</span>"#;
+    let waiting = r#"<span class="mark pending">waiting</span>"#;
+    let ready = r#"<span class="mark pending">ready</span>"#;
+    let alarm = |word: &str| format!(r#"<span class="mark alarm">{word}</span>"#);
+    for words in [
+        "<title>worker-1 · untaint</title>",
+        "1 of 3 rules done.",
+        "seen, resourceVersion ",
+        r#"<span class="mark good">watching</span>"#,
+        &format!(r#"<h2 id="rule-0">cilium {done}</h2>"#),
+        &format!(
+            r#"<h2 id="rule-1">storage {waiting} {}</h2>"#,
+            alarm("overdue")
+        ),
+        &format!(r#"<h2 id="rule-2">gpu {ready} {}</h2>"#, alarm("denied")),
+        "waiting: some gate is not open — since ",
+        "none by this process",
+        "503 Service Unavailable",
+        "cannot watch resource &quot;pods&quot;",
+        "volume &lt;none&gt; is not mounted",
+        "the taint example.com/gpu-not-ready must stay",
+    ] {
+        assert!(page.contains(words), "{words} in {page}");
     }
 }

@@ -1,32 +1,82 @@
+mod kept;
+mod requests;
+
+use testkit::api::Verb;
+
 use super::*;
 
-const OWN: &str = "own:NoExecute";
-const FOREIGN: &str = "foreign:NoSchedule";
+const NODES: &str = "/nodes";
+const NODE: &str = "/nodes/n";
+const OTHERS: &str = "/others";
 
-const EXPECTED: Expected<'static> = Expected {
-    taint: OWN,
-    foreign: FOREIGN,
-    gates: &["a", "b"],
-    removals: 2,
+const GOES: &str = "goes:NoExecute";
+const STAYS: &str = "stays:NoSchedule";
+const FOREIGN: [&str; 2] = ["foreign:NoSchedule", "foreign=x:NoExecute"];
+
+const A: Gate = gate("goes", "a");
+const B: Gate = gate("goes", "b");
+const NEVER: Gate = gate("stays", "never");
+
+const EXPECTED: Expected = Expected {
+    rules: &[
+        ExpectedRule {
+            name: "goes",
+            taint: GOES,
+            gates: &[A, B],
+            fate: Fate::Removed { times: 2 },
+        },
+        ExpectedRule {
+            name: "stays",
+            taint: STAYS,
+            gates: &[NEVER],
+            fate: Fate::Kept {
+                deadline: Duration::from_secs(5),
+            },
+        },
+    ],
+    foreign: &FOREIGN,
+    watched: &[NODES, OTHERS],
+    patched: NODE,
 };
 
-fn stored(taints: &[&str]) -> What {
-    What::Stored(taints.iter().map(ToString::to_string).collect())
+const fn gate(rule: &'static str, name: &'static str) -> Gate {
+    Gate { rule, name }
 }
 
-fn gate(name: &str, state: &'static str) -> What {
-    What::Gate(name.into(), state)
+/// With the foreign taints around the last.
+fn stored(own: &[&str]) -> What {
+    let [first, second] = FOREIGN;
+    let mut taints = [own, &[second]].concat();
+    taints.insert(own.len().saturating_sub(1), first);
+    What::Stored(taints.into_iter().map(str::to_owned).collect())
 }
 
-fn request(verb: Verb, code: u16) -> Request {
+fn found(gate: Gate, state: &'static str) -> What {
+    What::Found {
+        rule: gate.rule.into(),
+        gate: gate.name.into(),
+        state,
+    }
+}
+
+fn fact(gate: Gate, holds: bool) -> What {
+    What::Fact { gate, holds }
+}
+
+fn overdue(rule: &str) -> What {
+    What::Overdue(rule.into())
+}
+
+fn request(verb: Verb, path: &str) -> Request {
     Request {
         verb,
-        code: Some(code),
+        path: path.into(),
+        code: Some(200),
         connection: 0,
     }
 }
 
-/// One event a second, and the requests of two removals.
+/// One event a second, and all else as it should be.
 fn record(events: Vec<What>) -> Record {
     let events = events.into_iter().zip(0..).map(|(what, second)| Event {
         at: Duration::from_secs(second),
@@ -35,28 +85,36 @@ fn record(events: Vec<What>) -> Record {
     Record {
         events: events.collect(),
         requests: vec![
-            request(Verb::Watch, 200),
-            request(Verb::Patch, 200),
-            request(Verb::Patch, 200),
+            request(Verb::Watch, NODES),
+            request(Verb::Watch, OTHERS),
+            request(Verb::Patch, NODE),
+            request(Verb::Patch, NODE),
         ],
+        overdue: vec!["stays".into()],
     }
 }
 
 /// As it should be.
 fn events() -> Vec<What> {
     vec![
-        stored(&[OWN, FOREIGN]),
-        gate("a", "closed"),
-        gate("b", "closed"),
-        gate("a", "open"),
-        gate("b", "open"),
-        stored(&[FOREIGN]),
-        gate("a", "unknown"),
-        gate("b", "unknown"),
-        stored(&[FOREIGN, OWN]),
-        gate("b", "open"),
-        gate("a", "open"),
-        stored(&[FOREIGN]),
+        stored(&[GOES, STAYS]),
+        found(A, "closed"),
+        found(B, "closed"),
+        found(NEVER, "closed"),
+        fact(A, true),
+        found(A, "open"),
+        fact(B, true),
+        found(B, "open"),
+        stored(&[STAYS]),
+        found(A, "unknown"),
+        found(B, "unknown"),
+        overdue("stays"),
+        fact(B, false),
+        stored(&[GOES, STAYS]),
+        found(A, "open"),
+        fact(B, true),
+        found(B, "open"),
+        stored(&[STAYS]),
     ]
 }
 
@@ -66,78 +124,126 @@ fn assert_problems(record: &Record, expected: &[&str]) {
 }
 
 #[test]
-fn two_removals_after_both_gates_are_as_expected() {
+fn two_removals_after_all_gates_and_one_report_are_as_expected() {
     let verdict = judge(&record(events()), &EXPECTED);
     assert!(verdict.problems.is_empty(), "{:?}", verdict.problems);
-    let delays: Vec<_> = verdict.removals.iter().map(Removal::delay).collect();
-    assert_eq!(delays, [Some(Duration::from_secs(1)); 2]);
+    let [goes, stays] = verdict.outcomes.as_slice() else {
+        panic!("one outcome a rule");
+    };
+    let delays: Vec<_> = goes.removals.iter().map(Removal::last_gate).collect();
+    assert_eq!(delays, [Some(("b", Duration::from_secs(1))); 2]);
+    assert_eq!((&goes.tainted, goes.reports.len()), (&None, 0));
+    assert_eq!(stays.removals.len(), 0);
+    assert_eq!(stays.tainted, Some(Duration::ZERO));
+    assert_eq!(stays.reports, [Duration::from_secs(11)]);
 }
 
 #[test]
-fn a_removal_before_a_gate_was_open_is_a_problem() {
+fn a_removal_before_the_agent_found_a_gate_open_is_a_problem() {
     let mut events = events();
-    events.swap(4, 5);
+    events.swap(7, 8);
     assert_problems(
         &record(events),
-        &["+4.000 s: the taint went while the gate b was not open"],
+        &["7000 ms: the taint of goes went while the gate b was not open"],
+    );
+}
+
+#[test]
+fn a_removal_before_what_a_gate_waits_for_is_a_problem_whatever_the_agent_found() {
+    let mut events = events();
+    events.remove(6);
+    assert_problems(
+        &record(events),
+        &["7000 ms: the taint of goes went before what its gate b waits for"],
     );
 }
 
 #[test]
 fn a_removal_after_a_gate_has_closed_again_is_a_problem() {
     let mut events = events();
-    events.insert(5, gate("a", "closed"));
+    events.insert(8, found(A, "closed"));
     assert_problems(
         &record(events),
-        &["+6.000 s: the taint went while the gate a was not open"],
+        &["9000 ms: the taint of goes went while the gate a was not open"],
+    );
+}
+
+#[test]
+fn a_removal_after_what_a_gate_waits_for_has_ended_is_a_problem() {
+    let mut events = events();
+    events.insert(8, fact(A, false));
+    events.insert(10, fact(A, true));
+    assert_problems(
+        &record(events),
+        &["9000 ms: the taint of goes went before what its gate a waits for"],
     );
 }
 
 #[test]
 fn a_second_removal_on_the_strength_of_the_first_ones_gates_is_a_problem() {
     let mut events = events();
+    events.remove(16);
+    events.remove(14);
     events.drain(9..11);
-    events.drain(6..8);
     assert_problems(
         &record(events),
         &[
-            "+7.000 s: the taint went while the gate a was not open",
-            "+7.000 s: the taint went while the gate b was not open",
+            "13000 ms: the taint of goes went while the gate a was not open",
+            "13000 ms: the taint of goes went while the gate b was not open",
         ],
+    );
+}
+
+#[test]
+fn open_gates_of_another_rule_are_no_excuse() {
+    let mut events = events();
+    events[7] = found(gate("stays", "b"), "open");
+    assert_problems(
+        &record(events),
+        &["8000 ms: the taint of goes went while the gate b was not open"],
     );
 }
 
 #[test]
 fn a_foreign_taint_that_was_lost_for_a_moment_is_a_problem() {
     let mut events = events();
-    events[5] = stored(&[]);
-    assert_problems(
-        &record(events),
-        &["+5.000 s: the other taints are [] instead of only foreign:NoSchedule"],
-    );
-}
-
-#[test]
-fn a_foreign_taint_with_another_effect_is_a_problem() {
-    let mut events = events();
-    events[11] = stored(&["foreign:NoExecute"]);
+    events[8] = What::Stored(vec![STAYS.into(), FOREIGN[1].into()]);
     assert_problems(
         &record(events),
         &[
-            "+11.000 s: the other taints are [\"foreign:NoExecute\"] instead of only foreign:NoSchedule",
+            "8000 ms: the other taints are [\"foreign=x:NoExecute\"] instead of [\"foreign:NoSchedule\", \"foreign=x:NoExecute\"]",
         ],
     );
 }
 
 #[test]
-fn a_taint_that_stays_is_a_problem() {
+fn a_foreign_taint_that_was_changed_or_added_is_a_problem() {
+    for other in ["foreign=x:NoSchedule", "goes:NoSchedule"] {
+        let mut events = events();
+        let What::Stored(taints) = &mut events[17] else {
+            panic!("the last event is the Node's");
+        };
+        taints[2] = other.into();
+        let problem = format!(
+            "17000 ms: the other taints are [\"foreign:NoSchedule\", \"{other}\"] \
+             instead of [\"foreign:NoSchedule\", \"foreign=x:NoExecute\"]"
+        );
+        assert_problems(&record(events), &[&problem]);
+    }
+}
+
+#[test]
+fn a_taint_that_stays_but_should_not_is_a_problem() {
     let mut events = events();
     events.pop();
     let mut record = record(events);
     record.requests.pop();
     assert_problems(
         &record,
-        &["own:NoExecute is still there", "1 removals instead of 2"],
+        &[
+            "goes:NoExecute is still there",
+            "1 removals for goes instead of 2",
+        ],
     );
 }
 
@@ -146,46 +252,17 @@ fn nothing_at_all_is_a_problem() {
     let record = Record {
         events: vec![],
         requests: vec![],
+        overdue: vec![],
     };
     assert_problems(
         &record,
-        &["0 removals instead of 2", "0 WATCH requests instead of 1"],
-    );
-}
-
-#[test]
-fn a_patch_or_a_watch_too_many_is_a_problem() {
-    for (verb, problem) in [
-        (Verb::Patch, "3 PATCH requests instead of 2"),
-        (Verb::Watch, "2 WATCH requests instead of 1"),
-    ] {
-        let mut record = record(events());
-        record.requests.push(request(verb, 200));
-        assert_problems(&record, &[problem]);
-    }
-}
-
-#[test]
-fn a_removal_without_a_patch_is_a_problem() {
-    let mut record = record(events());
-    record.requests.pop();
-    assert_problems(&record, &["1 PATCH requests instead of 2"]);
-}
-
-#[test]
-fn a_request_that_is_neither_watch_nor_patch_is_a_problem() {
-    let mut record = record(events());
-    record.requests.push(request(Verb::Get, 200));
-    assert_problems(&record, &["a GET request that was not needed"]);
-}
-
-#[test]
-fn a_request_that_is_refused_or_not_answered_is_a_problem() {
-    let mut record = record(events());
-    record.requests[0].code = None;
-    record.requests[1].code = Some(422);
-    assert_problems(
-        &record,
-        &["WATCH was not answered", "PATCH was answered 422"],
+        &[
+            "0 removals for goes instead of 2",
+            "stays:NoSchedule is not there, and was to stay",
+            "the deadline of stays was told of 0 times instead of once",
+            "/statusz does not call stays overdue",
+            "0 times WATCH /nodes instead of 1",
+            "0 times WATCH /others instead of 1",
+        ],
     );
 }

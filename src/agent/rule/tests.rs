@@ -1,14 +1,18 @@
+use std::time::Duration;
+
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::*;
 use crate::config::{
     Check, Condition, FileCheck, Gate, NodeCondition, Observation, Observed, Probe, Schedule,
 };
-use crate::gate::Outcome;
 use crate::gate::observation::Sight;
-use crate::gate::report::Place;
 use crate::taint::TaintMatcher;
+
+/// How long a test waits for what must happen.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 fn node(version: &str, ready: &str) -> NodeSight {
     let node = serde_json::from_value(json!({
@@ -22,19 +26,21 @@ fn node(version: &str, ready: &str) -> NodeSight {
     }
 }
 
-fn with_gate(gate: Gate) -> RuleAtWork {
+/// A rule, and what its gates report.
+fn with_gate(gate: Gate) -> (RuleAtWork, mpsc::Receiver<Update>) {
     let taint = TaintMatcher {
         key: "t".into(),
         value: None,
         effect: None,
     };
-    let (updates, _) = mpsc::channel(1);
+    let (updates, reported) = mpsc::channel(1);
     let surroundings = Surroundings {
         updates,
         sight: Sight::none(),
     };
     let rule = Rule::new("rule", taint, vec![gate]);
-    RuleAtWork::new(0, rule, None, surroundings, Teller::default())
+    let rule = RuleAtWork::new(rule, None, surroundings, Teller::default());
+    (rule, reported)
 }
 
 fn on_ready() -> RuleAtWork {
@@ -47,7 +53,7 @@ fn on_ready() -> RuleAtWork {
         name: "ready".into(),
         object,
     };
-    with_gate(Gate::Single(Condition::Observation(observation)))
+    with_gate(Gate::Single(Condition::Observation(observation))).0
 }
 
 #[tokio::test]
@@ -77,8 +83,89 @@ async fn gates_that_open_as_a_taint_comes_back_are_not_left_for_later() {
     assert_eq!(rule.decision(), Decision::Ready);
 }
 
+/// Open, as there is always such a file.
+fn on_file(name: &str) -> Gate {
+    let check = Check::File(FileCheck {
+        path: "/".into(),
+        newer_than_boot: false,
+    });
+    let probe = Probe {
+        name: name.into(),
+        check,
+        schedule: Schedule::default(),
+    };
+    probe.into()
+}
+
+/// Lets the gates of `rule` report until it is ready, and gives the last report.
+async fn make_ready(
+    rule: &mut RuleAtWork,
+    reported: &mut mpsc::Receiver<Update>,
+    node: &NodeSight,
+) -> Update {
+    rule.step(Instant::now(), node);
+    loop {
+        let update = timeout(DEADLINE, reported.recv()).await.unwrap().unwrap();
+        let now = Instant::now();
+        rule.take(now, &update);
+        rule.step(now, node);
+        if rule.decision() == Decision::Ready {
+            return update;
+        }
+    }
+}
+
 #[tokio::test]
 async fn after_a_pause_what_a_probe_said_before_does_not_count() {
+    let (mut rule, mut reported) = with_gate(on_file("file"));
+    let (now, node) = (Instant::now(), node("1", "True"));
+    let open = make_ready(&mut rule, &mut reported, &node).await;
+    rule.paused(now);
+    assert!(rule.take(now, &open));
+    rule.step(now, &node);
+    assert_eq!(rule.decision(), Decision::Waiting);
+    assert!(!rule.take(now, &open), "it is of the round before");
+}
+
+#[tokio::test]
+async fn in_another_version_a_gate_that_stays_goes_on_and_one_that_is_gone_has_no_say() {
+    let (mut rule, mut reported) = with_gate(on_file("stays"));
+    let (now, node) = (Instant::now(), node("1", "True"));
+    let stays = make_ready(&mut rule, &mut reported, &node).await;
+    let before = rule.status();
+
+    let version = |gates| Rule {
+        gates,
+        ..rule.rule().clone()
+    };
+    let both = version(vec![on_file("new"), on_file("stays")]);
+    let other = version(vec![on_file("new")]);
+    rule.reconfigure(now, both);
+    rule.step(now, &node);
+    assert_eq!(rule.decision(), Decision::Waiting, "for the new gate alone");
+    let after = rule.status();
+    assert_eq!(
+        (after.gates[0].name.as_str(), after.gates[0].state),
+        ("new", "unknown")
+    );
+    assert_eq!(after.gates[1], before.gates[0]);
+    assert!(rule.take(now, &stays), "its evaluation is not another one");
+    let new = make_ready(&mut rule, &mut reported, &node).await;
+
+    let now = Instant::now();
+    rule.reconfigure(now, other);
+    rule.step(now, &node);
+    assert_eq!(rule.decision(), Decision::Ready);
+    assert!(rule.take(now, &new));
+    assert!(!rule.take(now, &stays));
+    assert_eq!(rule.status().gates.len(), 1);
+}
+
+#[tokio::test]
+async fn a_gate_that_is_changed_starts_afresh() {
+    let (mut rule, mut reported) = with_gate(on_file("file"));
+    let (now, node) = (Instant::now(), node("1", "True"));
+    let open = make_ready(&mut rule, &mut reported, &node).await;
     let check = Check::File(FileCheck {
         path: "/does/not/exist".into(),
         newer_than_boot: false,
@@ -88,24 +175,13 @@ async fn after_a_pause_what_a_probe_said_before_does_not_count() {
         check,
         schedule: Schedule::default(),
     };
-    let mut rule = with_gate(probe.into());
-    let (now, node) = (Instant::now(), node("1", "True"));
-    rule.step(now, &node);
-    let place = Place {
-        rule: 0,
-        round: 0,
-        gate: 0,
-        condition: 0,
+    let version = Rule {
+        gates: vec![probe.into()],
+        ..rule.rule().clone()
     };
-    let open = || Update {
-        place,
-        outcome: Outcome::Open("seen".into()),
-    };
-    rule.take(now, open());
+    rule.reconfigure(now, version);
     rule.step(now, &node);
-    assert_eq!(rule.decision(), Decision::Ready);
-    rule.paused(now);
-    rule.take(now, open());
-    rule.step(now, &node);
+    assert!(!rule.take(now, &open));
     assert_eq!(rule.decision(), Decision::Waiting);
+    assert_eq!(rule.status().gates[0].message, "not evaluated yet");
 }

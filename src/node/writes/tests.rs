@@ -182,6 +182,18 @@ fn an_unknown_outcome_has_the_node_read_before_anything_is_sent_again() {
 }
 
 #[test]
+fn after_a_removal_that_was_broken_off_the_node_is_read_before_anything_is_sent() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &KEYS);
+    scene.due_removal(&tainted);
+    scene.writes.broken_off();
+    assert_eq!(scene.next(&tainted), Next::Read);
+    scene.read(&Ok(node(2, &["one"])));
+    let removal = scene.due_removal(&node(2, &["one"]));
+    assert_eq!(keys(&removal.taints), ["one"]);
+}
+
+#[test]
 fn a_server_that_asks_to_be_left_alone_is_and_is_not_read_instead() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);

@@ -75,7 +75,7 @@ async fn every_word_that_a_label_can_have_is_in_the_document() {
     let spans: BTreeSet<_> = DOCUMENT.split('`').skip(1).step_by(2).collect();
     for series in page().await.series.keys() {
         for (label, value) in labels(series) {
-            let is_word = ["state", "verb", "resource", "reason"].contains(&label);
+            let is_word = ["state", "verb", "resource", "reason", "result"].contains(&label);
             assert!(!is_word || spans.contains(value), "{series}");
         }
     }

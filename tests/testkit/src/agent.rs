@@ -109,8 +109,18 @@ impl Agent {
 
     /// The body of a GET to the agent's server, with its status code.
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
+        get(&self.address().await?, path).await
+    }
+
+    /// The head and the body of its server's answer: see [`ask`].
+    pub async fn ask(&self, request: &str, lines: &[&str]) -> Result<(String, String)> {
+        ask(&self.address().await?, request, lines).await
+    }
+
+    async fn address(&self) -> Result<String> {
         let listening = self.wait_for_message("listening").await?;
-        get(listening["address"].as_str().context("an address")?, path).await
+        let address = listening["address"].as_str();
+        Ok(address.context("an address")?.to_owned())
     }
 
     /// `/statusz`.
@@ -166,16 +176,25 @@ async fn collect(stderr: ChildStderr, sender: watch::Sender<Vec<Value>>) {
     }
 }
 
-/// A GET without a client library: status code and body.
+/// The body of the answer to a GET, with its status code.
 pub async fn get(address: &str, path: &str) -> Result<(u16, String)> {
+    let (head, body) = ask(address, &format!("GET {path}"), &[]).await?;
+    let code = head.split(' ').nth(1).context("a status code")?.parse()?;
+    Ok((code, body))
+}
+
+/// The head and the body of the answer to a method and a path, with more `lines` of the request's head. Without a
+/// client library, which would have wishes of its own.
+pub async fn ask(address: &str, request: &str, lines: &[&str]) -> Result<(String, String)> {
+    let mut head = format!("{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    for line in lines {
+        head += line;
+        head += "\r\n";
+    }
+    head += "\r\n";
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream
-            .write_all(
-                format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
-                    .as_bytes(),
-            )
-            .await?;
+        stream.write_all(head.as_bytes()).await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         anyhow::Ok(answer)
@@ -184,8 +203,7 @@ pub async fn get(address: &str, path: &str) -> Result<(u16, String)> {
     let (head, body) = answer
         .split_once("\r\n\r\n")
         .context("an empty line after the head")?;
-    let code = head.split(' ').nth(1).context("a status code")?.parse()?;
-    Ok((code, body.to_owned()))
+    Ok((head.to_owned(), body.to_owned()))
 }
 
 /// Writes a configuration file with these rules, which are the YAML below `rules:`.

@@ -12,6 +12,7 @@ use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use super::object::Id;
 use super::route::{Route, Verb};
 use super::script::{Answer, Reply};
 use super::serve::Connection;
@@ -98,33 +99,34 @@ fn carry_out(
     body: &[u8],
     shared: &Shared,
 ) -> Result<Response<Body>, Status> {
-    let name = &route.name;
+    let resource = route.resource.ok_or_else(Status::unknown_resource)?;
+    let id = Id::new(resource, &route.name);
     match route.verb {
-        Verb::Get => shared.store.borrow().get(name).cloned().map(ok),
+        Verb::Get => shared.store.borrow().get(&id).cloned().map(ok),
         Verb::List => {
-            let name = route.parameters.node_name()?;
+            let selection = route.parameters.selection(resource)?;
             let store = shared.store.borrow();
-            let items: Vec<&Value> = store.list(name.as_deref()).collect();
-            Ok(ok(json!({
-                "kind": "NodeList",
-                "apiVersion": "v1",
+            let items: Vec<&Value> = store.list(&selection).collect();
+            let list = json!({
                 "metadata": {"resourceVersion": store.version().to_string()},
                 "items": items,
-            })))
+            });
+            Ok(ok(resource.typed("List", list)))
         }
         Verb::Watch => {
             let store = shared.store.subscribe();
-            let watch = Watch::open(store, &route.parameters, shared.streaming_lists)?;
+            let streaming = shared.streaming_lists;
+            let watch = Watch::open(store, resource, &route.parameters, streaming)?;
             let body = StreamBody::new(watch.into_frames()).boxed_unsync();
             Ok(respond(200, body))
         }
         Verb::Create => {
-            let node = serde_json::from_slice(body)
+            let object = serde_json::from_slice(body)
                 .map_err(|_| Status::bad_request("the object provided is unrecognized"))?;
-            let node = shared.write(|store| store.create(node))?;
+            let object = shared.write(|store| store.create(resource, object))?;
             Ok(reply(Reply {
                 status: 201,
-                ..ok_reply(node)
+                ..ok_reply(object)
             }))
         }
         Verb::Patch => {
@@ -132,17 +134,21 @@ fn carry_out(
             if kind.is_none_or(|kind| kind != "application/json-patch+json") {
                 return Err(Status::unsupported_media_type());
             }
-            shared.write(|store| store.patch(name, body)).map(ok)
+            shared.write(|store| store.patch(&id, body)).map(ok)
         }
         Verb::Delete => {
-            let node = shared.write(|store| store.delete(name))?;
-            let uid = &node["metadata"]["uid"];
+            let object = shared.write(|store| store.delete(&id))?;
+            if resource.returns_deleted {
+                return Ok(ok(object));
+            }
+            let mut details = id.details();
+            details["uid"] = object["metadata"]["uid"].clone();
             Ok(ok(json!({
                 "kind": "Status",
                 "apiVersion": "v1",
                 "metadata": {},
                 "status": "Success",
-                "details": {"name": name, "kind": "nodes", "uid": uid},
+                "details": details,
             })))
         }
         Verb::Other => Err(Status::unknown_resource()),

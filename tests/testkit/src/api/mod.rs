@@ -1,10 +1,12 @@
-//! A stand-in for the API server, in this process: Nodes only, and whatever a test wants to go wrong.
+//! A stand-in for the API server, in this process: Nodes, `CSINode`s, and whatever a test wants to go wrong.
 //!
 //! What it claims about status codes and messages is checked against the real API server by the test
 //! `api_stand_in`. Unlike that, it adds no taint of its own to a new Node, keeps no managed fields, has no
 //! `nodes/status`, and knows of the patch types only JSON Patch.
 
+mod contents;
 mod handle;
+mod object;
 mod patch;
 mod request;
 mod route;
@@ -21,14 +23,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Context as _, Result, anyhow};
-use serde_json::Value;
+use anyhow::{Result, anyhow};
 use tokio::net::TcpListener;
 use tokio::sync::watch::Sender;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+pub use self::object::{CSI_NODES, NODES, Resource};
 pub use self::request::Request;
 pub use self::route::Verb;
 use self::script::Script;
@@ -147,53 +149,6 @@ impl ApiServer {
     pub fn accept_tokens(&self, tokens: &[&str]) {
         let tokens = tokens.iter().map(ToString::to_string).collect();
         *self.shared.tokens.lock().unwrap() = Some(tokens);
-    }
-
-    /// Adds a Node (see [`node`](crate::node)) and returns it as stored.
-    pub fn create_node(&self, node: Value) -> Value {
-        self.write(|store| store.create(node).expect("a new Node"))
-    }
-
-    /// Changes a Node as another client would, and returns it as stored.
-    pub fn update_node(&self, name: &str, change: impl FnOnce(&mut Value)) -> Value {
-        let change = |node: &mut Value| {
-            change(node);
-            Ok(())
-        };
-        self.write(|store| store.update(name, change).expect("an existing Node"))
-    }
-
-    /// Ends a Node.
-    pub fn delete_node(&self, name: &str) {
-        self.write(|store| store.delete(name).expect("an existing Node"));
-    }
-
-    /// The Node as stored, if there is one.
-    #[must_use]
-    pub fn node(&self, name: &str) -> Option<Value> {
-        self.shared.store.borrow().get(name).ok().cloned()
-    }
-
-    /// Everything that the Node has been since it was first created, in its order; nothing is left out.
-    #[must_use]
-    pub fn revisions(&self, name: &str) -> Vec<Revision> {
-        self.shared.store.borrow().revisions(name).collect()
-    }
-
-    /// Returns the Node as soon as `wanted` says so, and fails after [`DEADLINE`]. A state that is gone at once may
-    /// not be seen.
-    pub async fn wait_for_node(
-        &self,
-        name: &str,
-        mut wanted: impl FnMut(&Value) -> bool,
-    ) -> Result<Value> {
-        let mut store = self.shared.store.subscribe();
-        let found = store.wait_for(|store| store.get(name).is_ok_and(&mut wanted));
-        let found = timeout(DEADLINE, found).await.map(|store| store.is_ok());
-        match found {
-            Ok(_) => self.node(name).context("the Node was deleted"),
-            Err(_) => Err(anyhow!("{name} is still {:?}", self.node(name))),
-        }
     }
 
     /// All requests so far, in the order in which they arrived.

@@ -4,23 +4,24 @@ use json_patch::jsonptr::Pointer;
 use json_patch::{AddOperation, Patch, PatchOperation};
 use serde_json::Value;
 
+use super::object::Id;
 use super::status::Status;
 
-/// Changes `node`, or leaves it in pieces and says why.
-pub(super) fn apply(name: &str, node: &mut Value, body: &[u8]) -> Result<(), Status> {
-    let old = node["metadata"].clone();
+/// Changes `object`, or leaves it in pieces and says why.
+pub(super) fn apply(id: &Id, object: &mut Value, body: &[u8]) -> Result<(), Status> {
+    let old = object["metadata"].clone();
     for operation in parse(body)? {
-        if let Some(operation) = leniently(operation, node) {
-            json_patch::patch(node, &[operation]).map_err(|_| Status::patch_failed())?;
+        if let Some(operation) = leniently(operation, object) {
+            json_patch::patch(object, &[operation]).map_err(|_| Status::patch_failed())?;
         }
     }
-    let new = &node["metadata"];
+    let new = &object["metadata"];
     // The version that a patch leaves in the object is the one it expects.
     if new["resourceVersion"] != old["resourceVersion"] {
-        return Err(Status::conflict(name));
+        return Err(Status::conflict(id));
     }
     if new["uid"] != old["uid"] {
-        return Err(Status::immutable(name, "metadata.uid", &new["uid"]));
+        return Err(Status::immutable(id, "metadata.uid", &new["uid"]));
     }
     Ok(())
 }
@@ -43,10 +44,10 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, Status> {
 
 /// What the API server's library (evanphx/json-patch v4) makes of an operation: to it a member that is not there is
 /// one whose value is `null`, so that a test for `null` succeeds and a replacement adds it. `None`: nothing to do.
-fn leniently(operation: PatchOperation, node: &Value) -> Option<PatchOperation> {
+fn leniently(operation: PatchOperation, object: &Value) -> Option<PatchOperation> {
     match operation {
-        PatchOperation::Test(test) if test.value.is_null() && lacks(node, &test.path) => None,
-        PatchOperation::Replace(replace) if lacks(node, &replace.path) => {
+        PatchOperation::Test(test) if test.value.is_null() && lacks(object, &test.path) => None,
+        PatchOperation::Replace(replace) if lacks(object, &replace.path) => {
             let (path, value) = (replace.path, replace.value);
             Some(PatchOperation::Add(AddOperation { path, value }))
         }
@@ -54,11 +55,11 @@ fn leniently(operation: PatchOperation, node: &Value) -> Option<PatchOperation> 
     }
 }
 
-/// Whether `path` leads to an object without such a member.
-fn lacks(node: &Value, path: &Pointer) -> bool {
-    path.resolve(node).is_err()
+/// Whether `path` leads to a place without such a member.
+fn lacks(object: &Value, path: &Pointer) -> bool {
+    path.resolve(object).is_err()
         && path
             .parent()
-            .and_then(|parent| parent.resolve(node).ok())
+            .and_then(|parent| parent.resolve(object).ok())
             .is_some_and(Value::is_object)
 }

@@ -3,31 +3,34 @@
 use http::Method;
 use http::request::Parts;
 
+use super::object::{Resource, Selection};
 use super::status::Status;
 
-/// What is done to Nodes, as an audit log names it.
+/// What is done to objects, as an audit log names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// One Node.
+    /// One of them.
     Get,
     /// Those that the field selector selects.
     List,
     /// Their changes.
     Watch,
-    /// A new Node.
+    /// A new one.
     Create,
     /// A JSON Patch.
     Patch,
-    /// The end of a Node.
+    /// The end of one.
     Delete,
-    /// Not about Nodes, or nothing that the stand-in does.
+    /// Not about what the stand-in holds, or nothing that it does.
     Other,
 }
 
-/// A request's verb, Node and parameters.
+/// A request's verb, what it is about, and its parameters.
 pub(super) struct Route {
     pub(super) verb: Verb,
-    /// Empty for the verbs on all Nodes.
+    /// `None`: nothing that the stand-in holds.
+    pub(super) resource: Option<Resource>,
+    /// Empty for the verbs on all objects.
     pub(super) name: String,
     pub(super) parameters: Parameters,
 }
@@ -35,9 +38,11 @@ pub(super) struct Route {
 impl Route {
     pub(super) fn of(request: &Parts) -> Self {
         let parameters = Parameters::of(request.uri.query().unwrap_or_default());
-        let path = request.uri.path();
-        let name = path.strip_prefix("/api/v1/nodes/").unwrap_or_default();
-        let on_all = path == "/api/v1/nodes";
+        let (resource, rest) = Resource::of(request.uri.path()).unzip();
+        let name = rest
+            .and_then(|rest| rest.strip_prefix('/'))
+            .unwrap_or_default();
+        let on_all = rest == Some("");
         let on_one = !name.is_empty() && !name.contains('/');
         let verb = match request.method {
             Method::GET if on_all && parameters.flag("watch") => Verb::Watch,
@@ -50,6 +55,7 @@ impl Route {
         };
         Self {
             verb,
+            resource,
             name: name.to_owned(),
             parameters,
         }
@@ -89,14 +95,16 @@ impl Parameters {
         }
     }
 
-    /// The one field selector that the stand-in knows: `metadata.name=NAME`.
-    pub(super) fn node_name(&self) -> Result<Option<String>, Status> {
-        match self.get("fieldSelector") {
-            None | Some("") => Ok(None),
-            Some(selector) => selector
-                .strip_prefix("metadata.name=")
-                .map(|name| Some(name.to_owned()))
-                .ok_or_else(|| Status::bad_request("only metadata.name=NAME can be selected")),
-        }
+    /// By the one field selector that the stand-in knows: `metadata.name=NAME`.
+    pub(super) fn selection(&self, resource: Resource) -> Result<Selection, Status> {
+        let name = match self.get("fieldSelector") {
+            None | Some("") => None,
+            Some(selector) => {
+                let name = selector.strip_prefix("metadata.name=");
+                let only = "only metadata.name=NAME can be selected";
+                Some(name.ok_or_else(|| Status::bad_request(only))?.to_owned())
+            }
+        };
+        Ok(Selection { resource, name })
     }
 }

@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
+use super::object::Id;
 use super::route::Verb;
 use super::status::Status;
 
@@ -58,13 +59,13 @@ impl Answer {
     /// 409 for a stale resourceVersion.
     #[must_use]
     pub fn conflict(node: &str) -> Self {
-        Status::conflict(node).into()
+        Status::conflict(&Id::node(node)).into()
     }
 
     /// What an admission policy answers: 422 with `Invalid` by default, 403 with `Forbidden` where it says so.
     #[must_use]
     pub fn denied(code: u16, reason: &str, node: &str, message: &str) -> Self {
-        Status::denied(code, reason, node, message).into()
+        Status::denied(code, reason, &Id::node(node), message).into()
     }
 
     /// 429 with `Retry-After`.

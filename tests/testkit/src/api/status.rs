@@ -1,6 +1,8 @@
-//! The `Status` objects that the API server answers with instead of a Node.
+//! The `Status` objects that the API server answers with instead of an object.
 
 use serde_json::{Map, Value, json};
+
+use super::object::Id;
 
 /// A failure, as its code and its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +30,8 @@ impl Status {
         self
     }
 
-    fn about(self, name: &str) -> Self {
-        self.with_details(json!({"name": name, "kind": "nodes"}))
+    fn about(self, id: &Id) -> Self {
+        self.with_details(id.details())
     }
 
     /// Failures that the server words without knowing the object have empty details.
@@ -37,41 +39,40 @@ impl Status {
         Self::new(code, reason, message).with_details(Value::Object(Map::new()))
     }
 
-    pub(super) fn not_found(name: &str) -> Self {
-        Self::new(404, "NotFound", &format!("nodes \"{name}\" not found")).about(name)
+    pub(super) fn not_found(id: &Id) -> Self {
+        let message = format!("{} not found", id.of_resource());
+        Self::new(404, "NotFound", &message).about(id)
     }
 
-    pub(super) fn already_exists(name: &str) -> Self {
-        let message = format!("nodes \"{name}\" already exists");
-        Self::new(409, "AlreadyExists", &message).about(name)
+    pub(super) fn already_exists(id: &Id) -> Self {
+        let message = format!("{} already exists", id.of_resource());
+        Self::new(409, "AlreadyExists", &message).about(id)
     }
 
-    pub(super) fn conflict(name: &str) -> Self {
+    pub(super) fn conflict(id: &Id) -> Self {
         let message = format!(
-            "Operation cannot be fulfilled on nodes \"{name}\": the object has been modified; \
-             please apply your changes to the latest version and try again"
+            "Operation cannot be fulfilled on {}: the object has been modified; \
+             please apply your changes to the latest version and try again",
+            id.of_resource()
         );
-        Self::new(409, "Conflict", &message).about(name)
+        Self::new(409, "Conflict", &message).about(id)
     }
 
     /// A validation, admission policies' included, names the object and what is wrong with it.
-    pub(super) fn denied(code: u16, reason: &str, name: &str, message: &str) -> Self {
-        Self::new(
-            code,
-            reason,
-            &format!("nodes \"{name}\" is forbidden: {message}"),
-        )
-        .with_details(json!({"name": name, "kind": "nodes", "causes": [{"message": message}]}))
+    pub(super) fn denied(code: u16, reason: &str, id: &Id, message: &str) -> Self {
+        let whole = format!("{} is forbidden: {message}", id.of_resource());
+        let mut details = id.details();
+        details["causes"] = json!([{"message": message}]);
+        Self::new(code, reason, &whole).with_details(details)
     }
 
-    pub(super) fn immutable(name: &str, field: &str, value: &Value) -> Self {
+    pub(super) fn immutable(id: &Id, field: &str, value: &Value) -> Self {
         let cause = format!("Invalid value: {value}: field is immutable");
-        let message = format!("Node \"{name}\" is invalid: {field}: {cause}");
-        Self::new(422, "Invalid", &message).with_details(json!({
-            "name": name,
-            "kind": "Node",
-            "causes": [{"reason": "FieldValueInvalid", "message": cause, "field": field}],
-        }))
+        let message = format!("{} is invalid: {field}: {cause}", id.of_kind());
+        let mut details = id.details_of_kind();
+        details["causes"] =
+            json!([{"reason": "FieldValueInvalid", "message": cause, "field": field}]);
+        Self::new(422, "Invalid", &message).with_details(details)
     }
 
     /// A failed `test` and a path that leads nowhere look the same.

@@ -1,23 +1,24 @@
-//! The Nodes, their versions and their history. No I/O.
+//! The objects, their versions and their history. No I/O.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::object::{Id, Resource, Selection};
 use super::patch;
 use super::status::Status;
 
-/// Everything that the stand-in knows of Nodes.
+/// Everything that the stand-in knows.
 #[derive(Debug)]
 pub(super) struct Store {
-    nodes: BTreeMap<String, Value>,
+    objects: BTreeMap<Id, Value>,
     history: Vec<Event>,
-    /// That of the latest write; the next write has the next one.
+    /// That of the latest write, whatever it was about; the next write has the next one.
     version: u64,
     /// A watch cannot start from an older version.
     oldest: u64,
-    /// Nodes made so far, from which their uids are made.
+    /// Objects made so far, from which their uids are made.
     created: u64,
     /// Watches get nothing while this is set.
     pub(super) paused: bool,
@@ -25,13 +26,13 @@ pub(super) struct Store {
     pub(super) epoch: u64,
 }
 
-/// A Node as it was stored at some time.
+/// An object as it was stored at some time.
 #[derive(Debug, Clone)]
 pub struct Revision {
     /// When.
     pub at: Instant,
     /// All of it.
-    pub node: Value,
+    pub object: Value,
 }
 
 /// One change, as a watch tells of it.
@@ -39,16 +40,23 @@ pub struct Revision {
 struct Event {
     at: Instant,
     version: u64,
-    kind: &'static str,
-    /// `None`: a bookmark.
-    name: Option<String>,
-    object: Value,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Change {
+        kind: &'static str,
+        id: Id,
+        object: Value,
+    },
+    Bookmark,
 }
 
 impl Store {
     pub(super) fn new() -> Self {
         Self {
-            nodes: BTreeMap::new(),
+            objects: BTreeMap::new(),
             history: Vec::new(),
             version: 1,
             oldest: 1,
@@ -62,45 +70,50 @@ impl Store {
         self.version
     }
 
-    pub(super) fn get(&self, name: &str) -> Result<&Value, Status> {
-        self.nodes.get(name).ok_or_else(|| Status::not_found(name))
+    pub(super) fn get(&self, id: &Id) -> Result<&Value, Status> {
+        self.objects.get(id).ok_or_else(|| Status::not_found(id))
     }
 
-    /// All Nodes, or the one that the field selector names.
-    pub(super) fn list<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a Value> {
-        self.nodes
+    /// What there is of a selection.
+    pub(super) fn list(&self, selection: &Selection) -> impl Iterator<Item = &Value> {
+        self.objects
             .iter()
-            .filter(move |(key, _)| name.is_none_or(|name| name == *key))
-            .map(|(_, node)| node)
+            .filter(|(id, _)| selection.contains(id))
+            .map(|(_, object)| object)
     }
 
-    /// The watch events after `version`, of one Node or of all, as their JSON.
-    pub(super) fn events<'a>(
-        &'a self,
+    /// The watch events after `version` that are about a selection, as their JSON.
+    pub(super) fn events(
+        &self,
         after: u64,
-        name: Option<&'a str>,
+        selection: &Selection,
         bookmarks: bool,
-    ) -> impl Iterator<Item = Value> + 'a {
-        let wanted = move |event: &&Event| match &event.name {
-            Some(key) => name.is_none_or(|name| name == key),
-            None => bookmarks,
-        };
+    ) -> impl Iterator<Item = Value> {
         self.history
             .iter()
             .filter(move |event| event.version > after)
-            .filter(wanted)
-            .map(|event| json!({"type": event.kind, "object": event.object}))
+            .filter_map(move |event| match &event.what {
+                What::Change { kind, id, object } => selection
+                    .contains(id)
+                    .then(|| json!({"type": kind, "object": object})),
+                What::Bookmark => bookmarks.then(|| {
+                    let object = bookmark(selection.resource, event.version);
+                    json!({"type": "BOOKMARK", "object": object})
+                }),
+            })
     }
 
-    /// All that was ever stored under `name`, in its order.
-    pub(super) fn revisions(&self, name: &str) -> impl Iterator<Item = Revision> {
-        self.history
-            .iter()
-            .filter(move |event| event.name.as_deref() == Some(name) && event.kind != "DELETED")
-            .map(|event| Revision {
+    /// All that was ever stored as `of`, in its order.
+    pub(super) fn revisions(&self, of: &Id) -> impl Iterator<Item = Revision> {
+        self.history.iter().filter_map(move |event| {
+            let What::Change { kind, id, object } = &event.what else {
+                return None;
+            };
+            (id == of && *kind != "DELETED").then(|| Revision {
                 at: event.at,
-                node: event.object.clone(),
+                object: object.clone(),
             })
+        })
     }
 
     /// Whether a watch can start from `version`.
@@ -120,87 +133,97 @@ impl Store {
     /// Tells the watches of a version without a change. A cluster's version moves on by writes to other objects.
     pub(super) fn bookmark(&mut self) {
         self.version += 1;
-        let object = bookmark(self.version);
-        self.remember("BOOKMARK", None, object);
+        self.remember(What::Bookmark);
     }
 
-    pub(super) fn create(&mut self, mut node: Value) -> Result<Value, Status> {
-        let Some(name) = node["metadata"]["name"].as_str().map(str::to_owned) else {
+    pub(super) fn create(&mut self, resource: Resource, object: Value) -> Result<Value, Status> {
+        let mut object = resource.typed("", object);
+        let Some(name) = object["metadata"]["name"].as_str() else {
             return Err(Status::bad_request("metadata.name is required"));
         };
-        if self.nodes.contains_key(&name) {
-            return Err(Status::already_exists(&name));
+        let id = Id::new(resource, name);
+        if self.objects.contains_key(&id) {
+            return Err(Status::already_exists(&id));
         }
         self.created += 1;
-        node["metadata"]["uid"] = json!(format!("00000000-0000-4000-8000-{:012}", self.created));
-        node["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
-        Ok(self.write("ADDED", &name, node))
+        object["metadata"]["uid"] = json!(format!("00000000-0000-4000-8000-{:012}", self.created));
+        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        Ok(self.write("ADDED", id, object))
     }
 
     /// Applies `change`; what it leaves as it was is not written, as in the API server.
     pub(super) fn update(
         &mut self,
-        name: &str,
+        id: &Id,
         change: impl FnOnce(&mut Value) -> Result<(), Status>,
     ) -> Result<Value, Status> {
-        let old = self.get(name)?;
+        let old = self.get(id)?;
         let mut new = old.clone();
         change(&mut new)?;
-        drop_empty_taints(&mut new);
+        serialize_empty_lists(&mut new);
         if new == *old {
             return Ok(new);
         }
-        Ok(self.write("MODIFIED", name, new))
+        Ok(self.write("MODIFIED", id.clone(), new))
     }
 
-    pub(super) fn patch(&mut self, name: &str, body: &[u8]) -> Result<Value, Status> {
-        self.update(name, |node| patch::apply(name, node, body))
+    pub(super) fn patch(&mut self, id: &Id, body: &[u8]) -> Result<Value, Status> {
+        self.update(id, |object| patch::apply(id, object, body))
     }
 
-    pub(super) fn delete(&mut self, name: &str) -> Result<Value, Status> {
-        let mut node = self.get(name)?.clone();
-        self.nodes.remove(name);
+    pub(super) fn delete(&mut self, id: &Id) -> Result<Value, Status> {
+        let mut object = self.get(id)?.clone();
+        self.objects.remove(id);
         self.version += 1;
-        node["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.remember("DELETED", Some(name), node.clone());
-        Ok(node)
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.remember(What::Change {
+            kind: "DELETED",
+            id: id.clone(),
+            object: object.clone(),
+        });
+        Ok(object)
     }
 
-    fn write(&mut self, kind: &'static str, name: &str, mut node: Value) -> Value {
+    fn write(&mut self, kind: &'static str, id: Id, mut object: Value) -> Value {
         self.version += 1;
-        node["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        drop_empty_taints(&mut node);
-        self.nodes.insert(name.to_owned(), node.clone());
-        self.remember(kind, Some(name), node.clone());
-        node
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        serialize_empty_lists(&mut object);
+        self.objects.insert(id.clone(), object.clone());
+        self.remember(What::Change {
+            kind,
+            id,
+            object: object.clone(),
+        });
+        object
     }
 
-    fn remember(&mut self, kind: &'static str, name: Option<&str>, object: Value) {
+    fn remember(&mut self, what: What) {
         self.history.push(Event {
             at: Instant::now(),
             version: self.version,
-            kind,
-            name: name.map(str::to_owned),
-            object,
+            what,
         });
     }
 }
 
 /// The object of a bookmark event.
-pub(super) fn bookmark(version: u64) -> Value {
-    json!({
-        "kind": "Node",
-        "apiVersion": "v1",
-        "metadata": {"resourceVersion": version.to_string()},
-        "spec": {},
-    })
+pub(super) fn bookmark(resource: Resource, version: u64) -> Value {
+    resource.typed(
+        "",
+        json!({"metadata": {"resourceVersion": version.to_string()}}),
+    )
 }
 
-/// The API server's serialization omits an empty list.
-fn drop_empty_taints(node: &mut Value) {
-    if let Some(spec) = node["spec"].as_object_mut()
-        && spec.get("taints") == Some(&json!([]))
-    {
+/// Of an empty list, the API server leaves out the field (a Node's taints) or, where it must be there, writes `null` (a
+/// `CSINode`'s drivers).
+fn serialize_empty_lists(object: &mut Value) {
+    let Some(spec) = object["spec"].as_object_mut() else {
+        return;
+    };
+    if spec.get("taints") == Some(&json!([])) {
         spec.remove("taints");
+    }
+    if spec.get("drivers") == Some(&json!([])) {
+        spec.insert("drivers".into(), Value::Null);
     }
 }

@@ -4,7 +4,7 @@ use std::pin::pin;
 use futures_util::{Stream, StreamExt as _};
 use kube::Client;
 use kube::core::WatchEvent;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::tempdir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -59,7 +59,7 @@ async fn every_revision_of_a_node_is_kept_whoever_made_it() {
     let revisions = server.revisions("n");
     let seen: Vec<_> = revisions
         .iter()
-        .map(|revision| taints(&revision.node))
+        .map(|revision| taints(&revision.object))
         .collect();
     assert_eq!(seen, [vec!["a:NoSchedule"], vec![], vec!["b:NoExecute"]]);
     assert!(revisions.is_sorted_by_key(|revision| revision.at));
@@ -80,6 +80,33 @@ async fn a_watch_gets_changes_and_bookmarks_as_they_happen_until_it_is_ended() {
     server.end_watches();
     assert_eq!(events.next().await, None);
     pin!(watch(&client).await);
+}
+
+#[tokio::test]
+async fn objects_of_another_kind_are_apart_but_for_their_versions() {
+    let (server, client) = start().await;
+    server.create_node(node("n", &[]));
+    let csi_node = server.create(CSI_NODES, json!({"metadata": {"name": "n"}}));
+    assert_eq!(csi_node["metadata"]["resourceVersion"], "3");
+    let mut nodes = pin!(watch(&client).await);
+    assert_eq!(nodes.next().await.unwrap(), "2");
+
+    server.update(CSI_NODES, "n", |csi_node| csi_node["spec"] = json!({}));
+    server.update_node("n", |node| node["spec"]["taints"] = json!([{"key": "a"}]));
+    assert_eq!(nodes.next().await.unwrap(), "5");
+    assert_eq!(server.revisions("n").len(), 2);
+    server.delete_node("n");
+    let path = "/apis/storage.k8s.io/v1/csinodes";
+    let csi_node = get(&client, &format!("{path}/n")).await.unwrap();
+    assert_eq!(csi_node["spec"], json!({}));
+
+    let request = get_request(&format!("{path}?watch=true&allowWatchBookmarks=true"));
+    let mut csi_nodes = pin!(client.request_events::<Value>(request).await.unwrap());
+    let event = csi_nodes.next().await.unwrap().unwrap();
+    assert!(matches!(event, WatchEvent::Added(found) if found == csi_node));
+    server.send_bookmark();
+    let event = csi_nodes.next().await.unwrap().unwrap();
+    assert!(matches!(event, WatchEvent::Bookmark(bookmark) if bookmark.types.kind == "CSINode"));
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use super::object::{Resource, Selection};
 use super::route::Parameters;
 use super::status::Status;
 use super::store::{self, Store};
@@ -21,7 +22,7 @@ const FOREVER: Duration = Duration::from_hours(24);
 /// One watch, between two events.
 pub(super) struct Watch {
     store: watch::Receiver<Store>,
-    name: Option<String>,
+    selection: Selection,
     bookmarks: bool,
     epoch: u64,
     deadline: Instant,
@@ -36,6 +37,7 @@ impl Watch {
     /// The events that come at once, or the refusal of the whole watch.
     pub(super) fn open(
         mut receiver: watch::Receiver<Store>,
+        resource: Resource,
         parameters: &Parameters,
         streaming_lists: bool,
     ) -> Result<Self, Status> {
@@ -52,7 +54,7 @@ impl Watch {
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
         }
-        let name = parameters.node_name()?;
+        let selection = parameters.selection(resource)?;
         let bookmarks = parameters.flag("allowWatchBookmarks");
         let from = parameters.number("resourceVersion")?.unwrap_or(0);
         let limit = parameters
@@ -64,8 +66,8 @@ impl Watch {
         let mut failed = false;
         let mut version = store.version();
         if initial || from == 0 {
-            let added = |node: &Value| json!({"type": "ADDED", "object": node});
-            waiting.extend(store.list(name.as_deref()).map(added));
+            let added = |object: &Value| json!({"type": "ADDED", "object": object});
+            waiting.extend(store.list(&selection).map(added));
         } else if let Err(expired) = store.remembers(from) {
             // Not an HTTP status: the API server has accepted the watch by then.
             waiting.push_back(json!({"type": "ERROR", "object": expired.body}));
@@ -74,7 +76,7 @@ impl Watch {
             version = from;
         }
         if initial && bookmarks {
-            let mut object = store::bookmark(version);
+            let mut object = store::bookmark(resource, version);
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
             waiting.push_back(json!({"type": "BOOKMARK", "object": object}));
         }
@@ -82,7 +84,7 @@ impl Watch {
         drop(store);
         Ok(Self {
             store: receiver,
-            name,
+            selection,
             bookmarks,
             epoch,
             deadline: Instant::now() + limit,
@@ -124,7 +126,7 @@ impl Watch {
             return false;
         }
         if !store.paused {
-            let events = store.events(self.version, self.name.as_deref(), self.bookmarks);
+            let events = store.events(self.version, &self.selection, self.bookmarks);
             self.waiting.extend(events);
             self.version = self.version.max(store.version());
         }

@@ -1,5 +1,5 @@
-//! Wakes a gate early when a path may have changed. The gate's own period is the poll behind it, so a watch that
-//! is refused, or that misses something, costs a period and nothing else.
+//! Wakes whoever reads a path when it may have changed. Each has a poll of its own behind it, so a watch that is
+//! refused, or that misses something, costs a period and nothing else.
 
 use std::future::pending;
 use std::io;
@@ -11,11 +11,21 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::warn;
 
+use crate::blocking::joined;
+
 /// Watches a file, or a directory and its entries, also while it does not exist. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct FsWatch {
-    path: PathBuf,
+    target: Target,
     state: State,
+}
+
+/// What is watched.
+#[derive(Debug, Clone)]
+struct Target {
+    path: PathBuf,
+    /// Whether the path may read differently after another entry of its directory came, went or was renamed.
+    through_siblings: bool,
 }
 
 #[derive(Debug)]
@@ -39,9 +49,23 @@ impl FsWatch {
     /// Begins to watch `path`. To be called on the runtime.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let state = State::place(&path);
-        Self { path, state }
+        Self::of(path, false)
+    }
+
+    /// The same for a file that may be reached through links beside it: in a mounted ConfigMap `FILE` is a link to
+    /// `..data/FILE`, and what changes is `..data`.
+    #[must_use]
+    pub fn through_siblings(path: &Path) -> Self {
+        Self::of(path, true)
+    }
+
+    fn of(path: &Path, through_siblings: bool) -> Self {
+        let target = Target {
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            through_siblings,
+        };
+        let state = State::place(&target);
+        Self { target, state }
     }
 
     /// Completes when the path may have changed since the last time, and once when the watch is in place.
@@ -52,17 +76,9 @@ impl FsWatch {
         loop {
             match &mut self.state {
                 State::Placing(task) => {
-                    let placed = match task.await {
-                        Ok(placed) => placed,
-                        Err(error) => match error.try_into_panic() {
-                            Ok(panic) => std::panic::resume_unwind(panic),
-                            // The runtime is shutting down.
-                            Err(_) => return pending().await,
-                        },
-                    };
-                    self.state = placed.map_or_else(
+                    self.state = joined(task).await.map_or_else(
                         |error| {
-                            warn!(%error, path = %self.path.display(), "could not watch, polling only");
+                            warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
                             State::Refused
                         },
                         State::Watching,
@@ -71,7 +87,7 @@ impl FsWatch {
                     return;
                 }
                 State::Watching(placed) => match placed.moved.changed().await {
-                    Ok(()) if *placed.moved.borrow() => self.state = State::place(&self.path),
+                    Ok(()) if *placed.moved.borrow() => self.state = State::place(&self.target),
                     Ok(()) => return,
                     // notify's thread has ended.
                     Err(_) => self.state = State::Refused,
@@ -83,26 +99,26 @@ impl FsWatch {
 }
 
 impl State {
-    fn place(path: &Path) -> Self {
-        let path = path.to_owned();
-        Self::Placing(spawn_blocking(move || Placed::new(&path)))
+    fn place(target: &Target) -> Self {
+        let target = target.clone();
+        Self::Placing(spawn_blocking(move || Placed::new(&target)))
     }
 }
 
 impl Placed {
-    /// Watches the nearest ancestor of `path` that exists, and `path` itself if it does.
-    fn new(path: &Path) -> notify::Result<Self> {
+    /// Watches the nearest ancestor of the path that exists, and the path itself if it does.
+    fn new(target: &Target) -> notify::Result<Self> {
         let (sender, moved) = watch::channel(false);
         let watcher = notify::recommended_watcher({
-            let path = path.to_owned();
-            move |event: notify::Result<Event>| match concern(&path, event.as_ref().ok()) {
+            let target = target.clone();
+            move |event: notify::Result<Event>| match concern(&target, event.as_ref().ok()) {
                 Concern::None => {}
                 Concern::Content => sender.send_modify(|_| {}),
                 Concern::Place => sender.send_modify(|moved| *moved = true),
             }
         })?;
         let mut placed = Self { watcher, moved };
-        let levels: Vec<&Path> = path.ancestors().collect();
+        let levels: Vec<&Path> = target.path.ancestors().collect();
         let mut nearest = levels.len();
         for (level, ancestor) in levels.iter().enumerate().skip(1) {
             if placed.watch(ancestor)? {
@@ -140,33 +156,39 @@ fn is_absence(error: &ErrorKind) -> bool {
     }
 }
 
-/// What an event means for a path.
+/// What an event means for what is watched.
 #[derive(Debug, PartialEq, Eq)]
 enum Concern {
     None,
     /// It may read differently now.
     Content,
-    /// It or one of its ancestors came, went or was renamed.
+    /// It or one of its ancestors came, went or was renamed, or a link that leads to it may have been.
     Place,
 }
 
 /// `None` is an error of notify's, after which anything may have been missed.
-fn concern(path: &Path, event: Option<&Event>) -> Concern {
+fn concern(target: &Target, event: Option<&Event>) -> Concern {
+    let path = target.path.as_path();
     let Some(event) = event.filter(|event| !event.need_rescan()) else {
         return Concern::Place;
     };
     let is_entry = |touched: &PathBuf| touched != path && touched.starts_with(path);
     let is_path = |touched: &PathBuf| path.starts_with(touched);
+    // What is written into a sibling does not change where the path leads.
+    let is_sibling =
+        |touched: &PathBuf| target.through_siblings && touched.parent() == path.parent();
+    let is_written = matches!(
+        event.kind,
+        EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_))
+    );
+    let touches = |is_it: &dyn Fn(&PathBuf) -> bool| event.paths.iter().any(is_it);
     match event.kind {
         // notify always asks for opens and closes. Those are our own reads, and the runtime's.
         EventKind::Access(_) => Concern::None,
-        EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_))
-            if event.paths.iter().any(is_path) =>
-        {
-            Concern::Content
-        }
-        _ if event.paths.iter().any(is_path) => Concern::Place,
-        _ if event.paths.iter().any(is_entry) => Concern::Content,
+        _ if touches(&is_path) && is_written => Concern::Content,
+        _ if touches(&is_path) => Concern::Place,
+        _ if touches(&is_entry) => Concern::Content,
+        _ if touches(&is_sibling) && !is_written => Concern::Place,
         _ => Concern::None,
     }
 }

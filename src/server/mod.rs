@@ -1,18 +1,25 @@
 //! `/healthz`, `/readyz`, `/statusz` and `/metrics`, read from the one status snapshot.
 
+mod accept;
+mod page;
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, VARY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
@@ -119,7 +126,7 @@ async fn answer(request: &Request<Incoming>, sources: &Sources) -> Response<Full
     match request.uri().path() {
         "/healthz" => healthz(sources).await,
         "/readyz" => readyz(sources),
-        "/statusz" => statusz(sources),
+        "/statusz" => statusz(request, sources),
         "/metrics" => metrics(sources),
         _ => text(
             StatusCode::NOT_FOUND,
@@ -144,25 +151,41 @@ async fn healthz(sources: &Sources) -> Response<Full<Bytes>> {
     }
 }
 
-/// The Node has been seen once. An API server that is away later is no reason to make the pod unready.
+/// The Node has been seen once, and the configuration is what the file says. An API server that is away later is no
+/// reason to make the pod unready.
 fn readyz(sources: &Sources) -> Response<Full<Bytes>> {
-    if sources
-        .status
-        .borrow()
-        .as_ref()
-        .is_some_and(|status| status.node.seen)
-    {
-        text(StatusCode::OK, "ok\n")
-    } else {
-        text(
+    let status = sources.status.borrow();
+    let Some(status) = status.as_ref().filter(|status| status.node.seen) else {
+        return text(
             StatusCode::SERVICE_UNAVAILABLE,
             "the node has not been seen yet\n",
-        )
+        );
+    };
+    match &status.configuration.last_failure {
+        Some(failure) if status.configuration.failing => {
+            let problems = &failure.message;
+            let body = format!("the configuration is bad; the active one stays:\n{problems}\n");
+            text(StatusCode::SERVICE_UNAVAILABLE, &body)
+        }
+        _ => text(StatusCode::OK, "ok\n"),
     }
 }
 
-fn statusz(sources: &Sources) -> Response<Full<Bytes>> {
+/// JSON for programs, a page for browsers.
+fn statusz(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Bytes>> {
     let status = sources.status.borrow().clone();
+    let mut response = if accept::prefers_html(request.headers()) {
+        let reloads = request.uri().query() == Some(page::RELOAD);
+        html(page::render(status.as_ref(), Timestamp::now(), reloads))
+    } else {
+        json(status.as_ref())
+    };
+    let headers = response.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+fn json(status: Option<&Status>) -> Response<Full<Bytes>> {
     match serde_json::to_vec_pretty(&status) {
         Ok(body) => respond(StatusCode::OK, "application/json", body.into()),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
@@ -176,6 +199,15 @@ fn metrics(sources: &Sources) -> Response<Full<Bytes>> {
     }
 }
 
+fn html(page: String) -> Response<Full<Bytes>> {
+    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", page.into());
+    let headers = response.headers_mut();
+    let policy = HeaderValue::from_static(page::POLICY);
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    response
+}
+
 fn text(code: StatusCode, body: &str) -> Response<Full<Bytes>> {
     respond(
         code,
@@ -187,8 +219,10 @@ fn text(code: StatusCode, body: &str) -> Response<Full<Bytes>> {
 fn respond(code: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = code;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Every answer is about now.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -3,7 +3,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use notify::Config;
-use notify::event::{AccessKind, AccessMode, CreateKind, DataChange, Flag, RemoveKind};
+use notify::event::{AccessKind, AccessMode, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
 use tokio::time::timeout;
 
 use super::*;
@@ -158,6 +158,31 @@ async fn a_single_file_wakes_when_it_appears_is_written_and_goes() {
 }
 
 #[tokio::test]
+async fn a_file_behind_links_wakes_when_one_beside_it_is_swapped_and_when_the_file_it_leads_to_is_written()
+ {
+    let root = tempfile::tempdir().unwrap();
+    let [file, data, new] =
+        ["config.yaml", "..data", "..data_tmp"].map(|name| root.path().join(name));
+    for version in ["..1", "..2"] {
+        fs::create_dir(root.path().join(version)).unwrap();
+        fs::write(root.path().join(version).join("config.yaml"), version).unwrap();
+    }
+    symlink("..1", &data).unwrap();
+    symlink("..data/config.yaml", &file).unwrap();
+    let mut watch = FsWatch::through_siblings(&file);
+    woken(&mut watch).await;
+    for version in ["..2", "..1", "..2"] {
+        settle(&mut watch).await;
+        symlink(version, &new).unwrap();
+        fs::rename(&new, &data).unwrap();
+        woken(&mut watch).await;
+        settle(&mut watch).await;
+        fs::write(root.path().join(version).join("config.yaml"), "in place").unwrap();
+        woken(&mut watch).await;
+    }
+}
+
+#[tokio::test]
 async fn dropping_the_watch_ends_notifys_thread_and_its_inotify_instance() {
     let dir = tempfile::tempdir().unwrap();
     let watch = watch(dir.path()).await;
@@ -182,8 +207,12 @@ async fn a_refused_watch_never_completes() {
 
 #[test]
 fn events_are_told_apart_by_what_they_mean_for_the_path() {
-    let path = Path::new("/etc/cni/net.d");
-    let of = |kind, touched: &str| concern(path, Some(&Event::new(kind).add_path(touched.into())));
+    let mut target = Target {
+        path: "/etc/cni/net.d".into(),
+        through_siblings: false,
+    };
+    let of =
+        |kind, touched: &str| concern(&target, Some(&Event::new(kind).add_path(touched.into())));
     let open = EventKind::Access(AccessKind::Open(AccessMode::Any));
     let created = EventKind::Create(CreateKind::Any);
     let removed = EventKind::Remove(RemoveKind::Any);
@@ -205,6 +234,18 @@ fn events_are_told_apart_by_what_they_mean_for_the_path() {
     assert_eq!(of(written, "/etc/cni/net.d"), Concern::Content);
 
     let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-    assert_eq!(concern(path, Some(&overflow)), Concern::Place);
-    assert_eq!(concern(path, None), Concern::Place);
+    assert_eq!(concern(&target, Some(&overflow)), Concern::Place);
+    assert_eq!(concern(&target, None), Concern::Place);
+
+    target.through_siblings = true;
+    let of =
+        |kind, touched: &str| concern(&target, Some(&Event::new(kind).add_path(touched.into())));
+    let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+    for kind in [created, removed, renamed] {
+        assert_eq!(of(kind, "/etc/cni/..data"), Concern::Place);
+        assert_eq!(of(kind, "/etc/cni/..data/net.d"), Concern::None);
+    }
+    assert_eq!(of(written, "/etc/cni/..data"), Concern::None);
+    assert_eq!(of(open, "/etc/cni/..data"), Concern::None);
+    assert_eq!(of(written, "/etc/cni/net.d"), Concern::Content);
 }

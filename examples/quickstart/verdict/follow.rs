@@ -1,0 +1,147 @@
+//! One rule through time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::{Event, ExpectedRule, Fate, Gate, Outcome, Removal, What, when};
+
+/// What became of the rule, and what of that is not as expected. `overdue`: the rules that were called so in the end.
+pub(super) fn judge(
+    rule: &ExpectedRule,
+    events: &[Event],
+    overdue: &[String],
+) -> (Outcome, Vec<String>) {
+    let mut follower = Follower {
+        rule,
+        outcome: Outcome::default(),
+        true_gates: BTreeSet::new(),
+        opened: BTreeMap::new(),
+        problems: Vec::new(),
+    };
+    for event in events {
+        follower.follow(event);
+    }
+    follower.end(overdue)
+}
+
+struct Follower<'a> {
+    rule: &'a ExpectedRule,
+    outcome: Outcome,
+    /// The gates whose wish is fulfilled.
+    true_gates: BTreeSet<&'static str>,
+    /// The gates that the agent found open since the taint was there, and since when.
+    opened: BTreeMap<String, Duration>,
+    problems: Vec<String>,
+}
+
+impl Follower<'_> {
+    fn follow(&mut self, Event { at, what }: &Event) {
+        match what {
+            What::Fact { gate, holds } if gate.rule == self.rule.name => {
+                if *holds {
+                    self.true_gates.insert(gate.name);
+                } else {
+                    self.true_gates.remove(gate.name);
+                }
+            }
+            What::Found { rule, gate, state } if rule == self.rule.name => {
+                if *state == "open" {
+                    self.opened.entry(gate.clone()).or_insert(*at);
+                } else {
+                    self.opened.remove(gate);
+                }
+            }
+            What::Overdue(rule) if rule == self.rule.name => self.report(*at),
+            What::Stored(taints) => {
+                let is_there = taints.iter().any(|taint| taint == self.rule.taint);
+                match self.outcome.tainted {
+                    None if is_there => {
+                        self.outcome.tainted = Some(*at);
+                        // What a gate said before the taint was there is no evidence.
+                        self.opened.clear();
+                    }
+                    Some(_) if !is_there => self.remove(*at),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn remove(&mut self, gone: Duration) {
+        let when = when(gone);
+        for Gate { rule, name } in self.rule.gates {
+            if !self.true_gates.contains(name) {
+                self.problems.push(format!(
+                    "{when}: the taint of {rule} went before what its gate {name} waits for"
+                ));
+            }
+            if !self.opened.contains_key(*name) {
+                self.problems.push(format!(
+                    "{when}: the taint of {rule} went while the gate {name} was not open"
+                ));
+            }
+        }
+        self.outcome.tainted = None;
+        self.outcome.removals.push(Removal {
+            opened: self.opened.clone(),
+            gone,
+        });
+    }
+
+    fn report(&mut self, at: Duration) {
+        let name = self.rule.name;
+        let since = self.outcome.tainted.unwrap_or(at);
+        let waited = at.saturating_sub(since);
+        match self.rule.fate {
+            Fate::Kept { deadline } if waited < deadline => self.problems.push(format!(
+                "{}: the deadline of {name} was told of {} after its taint was there, instead of {}",
+                when(at),
+                when(waited),
+                when(deadline)
+            )),
+            Fate::Kept { .. } => {}
+            Fate::Removed { .. } => self.problems.push(format!(
+                "{}: the deadline of {name} was told of, though it was far off",
+                when(at)
+            )),
+        }
+        self.outcome.reports.push(at);
+    }
+
+    fn end(mut self, overdue: &[String]) -> (Outcome, Vec<String>) {
+        let ExpectedRule {
+            name, taint, fate, ..
+        } = self.rule;
+        let (removals, reports) = (self.outcome.removals.len(), self.outcome.reports.len());
+        let is_there = self.outcome.tainted.is_some();
+        let is_overdue = overdue.iter().any(|rule| rule == name);
+        let mut wrong = |is_wrong: bool, problem: String| {
+            if is_wrong {
+                self.problems.push(problem);
+            }
+        };
+        match fate {
+            Fate::Removed { times } => {
+                wrong(is_there, format!("{taint} is still there"));
+                wrong(
+                    removals != *times,
+                    format!("{removals} removals for {name} instead of {times}"),
+                );
+                wrong(is_overdue, format!("/statusz calls {name} overdue"));
+            }
+            Fate::Kept { .. } => {
+                wrong(!is_there, format!("{taint} is not there, and was to stay"));
+                wrong(
+                    reports != 1,
+                    format!("the deadline of {name} was told of {reports} times instead of once"),
+                );
+                wrong(
+                    !is_overdue,
+                    format!("/statusz does not call {name} overdue"),
+                );
+            }
+        }
+        (self.outcome, self.problems)
+    }
+}

@@ -1,0 +1,73 @@
+//! Another configuration while the agent runs.
+
+use std::time::Instant;
+
+use tracing::info;
+
+use super::Agent;
+use super::calls::{Call, Pending, wanted};
+use super::rule::RuleAtWork;
+use crate::config::Configuration;
+use crate::reload::{Loaded, Reload};
+use crate::status::ConfigurationStatus;
+
+impl Agent<'_> {
+    pub(super) fn reload(&mut self, reload: Reload, pending: &mut Pending<'_, Call>) {
+        match reload {
+            Reload::Changed(Loaded {
+                configuration,
+                status,
+            }) => {
+                let ConfigurationStatus { source, sha256, .. } = &status;
+                info!(source, sha256, "reloaded the configuration");
+                self.configuration = status;
+                self.follow(configuration);
+                self.break_off_what_nobody_wants(pending);
+            }
+            Reload::Told(status) => self.configuration = status,
+        }
+    }
+
+    /// Follows these rules and no others from now on. Those that were followed before keep what they know.
+    pub(super) fn follow(&mut self, configuration: Configuration) {
+        let now = Instant::now();
+        let mut followed = std::mem::take(&mut self.rules);
+        for mut rule in configuration.rules {
+            rule.dry_run |= self.dry_run;
+            if self.once.is_some() {
+                // Nobody would be there to remove it again.
+                rule.retaint = None;
+            }
+            let index = followed
+                .iter()
+                .position(|known| known.rule().is_same(&rule));
+            let known = index.map(|index| followed.swap_remove(index));
+            if known.as_ref().is_none_or(|known| *known.rule() != rule) {
+                let (name, taint, dry_run) = (&rule.name, &rule.taint, rule.dry_run);
+                let gates = rule.gates.len();
+                info!(rule = name, %taint, gates, dry_run, "follows the rule");
+            }
+            self.rules.push(if let Some(mut known) = known {
+                known.reconfigure(now, rule);
+                known
+            } else {
+                let (surroundings, teller) = (self.surroundings.clone(), self.teller.clone());
+                RuleAtWork::new(rule, self.boot, surroundings, teller)
+            });
+        }
+        for gone in followed {
+            info!(rule = gone.rule().name, "follows the rule no more");
+        }
+    }
+
+    /// Nothing else is left of a change for a rule that is gone: what to send is asked of the rules each time.
+    fn break_off_what_nobody_wants(&mut self, pending: &mut Pending<'_, Call>) {
+        let wanted = wanted(&self.rules);
+        let broken_off = pending.break_off_unless(|change| wanted.includes(change));
+        if let Some(change) = broken_off {
+            info!("broke off a change that is not wanted any more");
+            self.writes.broken_off();
+            self.unanswered(&change);
+        }
+    }
+}

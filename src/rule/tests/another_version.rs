@@ -1,0 +1,118 @@
+//! A rule that is configured anew while it is at work.
+
+use super::*;
+use crate::config::Deadline;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn ready(now: Instant) -> RuleState {
+    let mut state = RuleState::new(rule(), None);
+    step(&mut state, now, Some(&tainted()), true);
+    step(&mut state, now, Some(&tainted()), true);
+    assert_eq!(state.decision(), Decision::Ready);
+    state
+}
+
+#[test]
+fn what_is_known_of_the_taint_stays_and_no_new_round_begins() {
+    let start = Instant::now();
+    let mut state = ready(start);
+    let round = state.round();
+    let version = Rule {
+        stable_for: SECOND,
+        ..rule()
+    };
+    state.reconfigure(start + MINUTE, version, State::Open);
+    let occurrence = step(&mut state, start + MINUTE, Some(&tainted()), true);
+    assert_eq!(occurrence, None, "the taint is not seen anew");
+    assert_eq!(
+        (state.decision(), state.round()),
+        (Decision::Ready, round),
+        "the gates have been open for longer than a second"
+    );
+    assert_eq!(state.deadline_at(), Some(start + MINUTE * 10));
+}
+
+#[test]
+fn what_another_version_has_decided_is_not_acted_on() {
+    let now = Instant::now();
+    let mut state = ready(now);
+    state.reconfigure(now, rule(), State::Open);
+    assert_eq!(state.decision(), Decision::Waiting);
+    step(&mut state, now, Some(&tainted()), true);
+    assert_eq!(state.decision(), Decision::Ready);
+}
+
+#[test]
+fn a_gate_that_is_new_and_not_open_starts_stable_for_again() {
+    let now = Instant::now();
+    let version = Rule {
+        stable_for: SECOND,
+        ..rule()
+    };
+    let mut state = ready(now);
+    state.reconfigure(now, version, State::Closed);
+    assert_eq!(state.stable_at(), None);
+    let later = now + MINUTE;
+    step(&mut state, later, Some(&tainted()), true);
+    let until = later + SECOND;
+    assert_eq!(state.decision(), Decision::Stabilizing { until });
+}
+
+#[test]
+fn another_deadline_is_told_of_although_the_one_before_has_passed() {
+    let start = Instant::now();
+    let after = |after, action| Rule {
+        deadline: Deadline { after, action },
+        ..rule()
+    };
+    let mut state = RuleState::new(after(SECOND, DeadlineAction::Keep), None);
+    step(&mut state, start, Some(&tainted()), false);
+    let late = start + MINUTE;
+    let told = |action| Some(Occurrence::Deadline(action));
+    let occurrence = step(&mut state, late, Some(&tainted()), false);
+    assert_eq!(occurrence, told(DeadlineAction::Keep));
+
+    let with_another_gate = Rule {
+        dry_run: true,
+        ..after(SECOND, DeadlineAction::Keep)
+    };
+    state.reconfigure(late, with_another_gate, State::Closed);
+    assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
+
+    state.reconfigure(late, after(SECOND, DeadlineAction::Remove), State::Closed);
+    let occurrence = step(&mut state, late, Some(&tainted()), false);
+    assert_eq!(occurrence, told(DeadlineAction::Remove));
+    assert_eq!(state.decision(), Decision::Ready);
+
+    state.reconfigure(
+        late,
+        after(MINUTE * 2, DeadlineAction::Remove),
+        State::Closed,
+    );
+    assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
+    assert_eq!(state.decision(), Decision::Waiting);
+}
+
+#[test]
+fn a_fight_goes_on_and_is_not_told_of_again() {
+    let now = Instant::now();
+    let mut state = RuleState::new(rule(), None);
+    let mut fights = 0;
+    for _ in 0..6 {
+        step(&mut state, now, Some(&tainted()), true);
+        let occurrence = step(&mut state, now, Some(&tainted()), true);
+        fights += usize::from(occurrence == Some(Occurrence::Fight));
+        if state.decision() == Decision::Ready {
+            state.removed(now);
+        }
+    }
+    assert_eq!(fights, 1);
+    let version = Rule {
+        dry_run: true,
+        ..rule()
+    };
+    state.reconfigure(now, version, State::Open);
+    assert_eq!(step(&mut state, now, Some(&tainted()), true), None);
+    assert!(matches!(state.decision(), Decision::Limited { .. }));
+}

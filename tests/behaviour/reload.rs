@@ -1,0 +1,310 @@
+//! The configuration file changes while the agent runs.
+
+use std::io::ErrorKind;
+use std::net::TcpListener;
+
+use serde_json::Value;
+use testkit::agent::Agent;
+use testkit::api::{Answer, Verb};
+use testkit::node;
+
+use crate::config_map::{ConfigMap, HEAD};
+use crate::metrics::Page;
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
+
+const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
+const NEW: &str = "example.com/new:NoSchedule";
+/// The key of [`TAINT`].
+const NOT_READY: &str = "example.com/not-ready";
+/// Its taint is [`NEW`].
+const NEW_RULE: &str = "- {name: new, taint: {key: example.com/new}, gates: []}\n";
+const RELOADED: &str = "reloaded the configuration";
+
+async fn configuration(agent: &Agent) -> Value {
+    agent.status().await.unwrap()["configuration"].clone()
+}
+
+/// configmap-reload#190 (A21).
+#[tokio::test]
+async fn twenty_swaps_of_a_configmap_are_twenty_reloads_and_the_same_content_is_none() {
+    let Some(scene) = OnCluster::with("swaps", &[TAINT], Gates::closed().await).await else {
+        return;
+    };
+    let rules = |version: usize| scene.gates.rule("") + &format!("# {version}\n");
+    let mut map = ConfigMap::mount(&scene.gates, &rules(0));
+    let agent = scene.agent(&LISTEN);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    for version in 1..=20 {
+        map.swap(&rules(version));
+        agent.wait_for_count(RELOADED, version).await.unwrap();
+        let same = "looked at the configuration; it is the active one";
+        let looks = agent.count(same);
+        map.swap(&rules(version));
+        agent.wait_for_count(same, looks + 1).await.unwrap();
+    }
+    map.swap_files(None);
+    let bad = "the configuration is bad; the active one stays";
+    agent.wait_for_message(bad).await.unwrap();
+    assert_eq!(agent.count(RELOADED), 20);
+    let status = configuration(&agent).await;
+    assert_eq!(
+        (&status["reloads"], &status["failedReloads"]),
+        (&20.into(), &1.into()),
+        "{status:#}"
+    );
+    Page::of(&agent).await.has(&[
+        (r#"untaint_config_reloads_total{result="success"}"#, "20"),
+        (r#"untaint_config_reloads_total{result="failure"}"#, "1"),
+        ("untaint_config_last_reload_successful", "0"),
+    ]);
+    assert_eq!(agent.count("saw the taint"), 1, "the rule is what it was");
+}
+
+#[tokio::test]
+async fn what_stays_the_same_keeps_what_it_knows_and_not_one_probe_is_made_again() {
+    let Some(scene) = OnCluster::with("keeps", &[TAINT, NEW], Gates::closed().await).await else {
+        return;
+    };
+    // Takes connections and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let once = format!(
+        "  - {{name: once, httpGet: {{port: {}}}, periodSeconds: 3600}}\n",
+        scene.gates.health.port()
+    );
+    let silence = format!(
+        "  - {{name: silence, httpGet: {{port: {}}}, timeoutSeconds: 3600}}\n",
+        silent.local_addr().unwrap().port()
+    );
+    let head = "- name: kept\n  taint: {key: example.com/not-ready}\n";
+    let kept = format!("{head}  gates:\n{once}{silence}");
+    scene.gates.health.set(200);
+    let mut map = ConfigMap::mount(&scene.gates, &kept);
+    let agent = scene.agent(&LISTEN);
+    let is_open = |line: &Value| line["gate"] == "once" && line["state"] == "open";
+    agent.wait_for_log(is_open).await.unwrap();
+    agent.wait_for_message("saw the taint").await.unwrap();
+    let before = agent.status().await.unwrap()["rules"][0].clone();
+
+    // Another rule comes, before it.
+    map.swap(&format!("{NEW_RULE}{kept}"));
+    scene.wait_for_taints(&[TAINT]).await;
+    let after = agent.status().await.unwrap();
+    assert_eq!(after["rules"][0]["name"], "new");
+    assert_eq!(after["rules"][1], before);
+
+    // The rule itself is changed, and the other one goes.
+    let more = "  - {name: more, file: {path: /does/not/exist}}\n";
+    map.swap(&format!(
+        "{head}  stableFor: 1ms\n  gates:\n{more}{silence}{once}"
+    ));
+    let is_closed = |line: &Value| line["gate"] == "more" && line["state"] == "closed";
+    agent.wait_for_log(is_closed).await.unwrap();
+    let after = agent.status().await.unwrap();
+    assert_eq!(after["rules"].as_array().unwrap().len(), 1);
+    let page = Page::of(&agent).await;
+    assert!(!page.text.contains(r#"rule="new""#), "{}", page.text);
+    let after = &after["rules"][0];
+    assert_eq!(after["gates"][1], before["gates"][1]);
+    assert_eq!(after["gates"][2], before["gates"][0]);
+    assert_eq!(after["since"], before["since"]);
+
+    // What once said is enough.
+    map.swap(&format!("{head}  gates:\n{once}"));
+    scene.wait_for_taints(&[]).await;
+    assert_eq!(scene.gates.health.requests(), 1);
+    silent.accept().unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let second = silent.accept().map(|_| ()).map_err(|error| error.kind());
+    assert_eq!(second, Err(ErrorKind::WouldBlock));
+    let seen = |line: &&Value| line["message"] == "saw the taint" && line["rule"] == "kept";
+    assert_eq!(agent.logs().iter().filter(seen).count(), 1);
+}
+
+/// receptor#350 (B30).
+#[tokio::test]
+async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everywhere_until_it_is_mended()
+ {
+    let Some(scene) = OnCluster::with("bad-file", &[TAINT, NEW], Gates::closed().await).await
+    else {
+        return;
+    };
+    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let agent = scene.agent(&LISTEN);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    assert_eq!(agent.get("/readyz").await.unwrap(), (200, "ok\n".into()));
+    let good = configuration(&agent).await;
+    let file = scene.gates.config().display().to_string();
+    assert_eq!(good["source"], file.as_str());
+
+    let unknown = format!("{HEAD}{NEW_RULE}more: x\n");
+    let yaml = format!("{HEAD}- [\n");
+    let cases = [
+        (Some(yaml.as_str()), ":4:3: unclosed bracket"),
+        (Some(&unknown), ":5:1: more: "),
+        (Some(""), ": is empty; "),
+        (None, ": cannot be read: no such file or directory"),
+    ];
+    for (index, (text, why)) in cases.into_iter().enumerate() {
+        map.swap_files(text);
+        let expected = format!("{file}{why}");
+        let is_it = |line: &Value| {
+            let problem = line["problem"].as_str().unwrap_or_default();
+            line["level"] == "ERROR" && problem.starts_with(&expected)
+        };
+        let bad = "the configuration is bad; the active one stays";
+        agent.wait_for_count(bad, index + 1).await.unwrap();
+        let line = agent.wait_for_log(is_it).await.unwrap();
+        assert_eq!(line["message"], bad);
+
+        let (code, body) = agent.get("/readyz").await.unwrap();
+        assert_eq!(code, 503);
+        assert!(body.contains(&expected), "{body}");
+        let status = configuration(&agent).await;
+        let failure = &status["lastFailure"];
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.starts_with(&expected), "{message}");
+        assert!(failure["time"].as_str() > good["loaded"].as_str());
+        assert_eq!(
+            (&status["failing"], &status["failedReloads"]),
+            (&true.into(), &(index + 1).into())
+        );
+        for field in ["sha256", "loaded", "reloads"] {
+            assert_eq!(status[field], good[field], "{field}");
+        }
+    }
+    for index in 4..12 {
+        map.swap_files(Some(&format!("{index}")));
+        let text = format!("must be a mapping, not {index}");
+        let is_it = |line: &Value| line["problem"].to_string().contains(&text);
+        agent.wait_for_log(is_it).await.unwrap();
+    }
+    let logs = agent.logs();
+    let errors = logs.iter().filter(|line| line["level"] == "ERROR");
+    assert_eq!(errors.count(), 10, "no more in a minute");
+    scene.gates.write_conflist();
+    scene.gates.health.set(200);
+    scene.wait_for_taints(&[NEW]).await;
+
+    map.swap(NEW_RULE);
+    scene.wait_for_taints(&[]).await;
+    assert_eq!(agent.get("/readyz").await.unwrap(), (200, "ok\n".into()));
+    let status = configuration(&agent).await;
+    assert_eq!(
+        (&status["failing"], &status["reloads"]),
+        (&false.into(), &1.into())
+    );
+    assert!(status["loaded"].as_str() > good["loaded"].as_str());
+    let loaded: jiff::Timestamp = status["loaded"].as_str().unwrap().parse().unwrap();
+    let loaded = loaded.as_second().to_string();
+    let time = "untaint_config_last_reload_success_timestamp_seconds";
+    let is_good = ("untaint_config_last_reload_successful", "1");
+    Page::of(&agent).await.has(&[is_good, (time, &loaded)]);
+    assert_ne!(status["sha256"], good["sha256"]);
+}
+
+#[tokio::test]
+async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_read_before_the_next()
+{
+    for is_gone in [true, false] {
+        let scene = OnStandIn::with(&[], Gates::open().await).await;
+        let both = scene.gates.rule("") + NEW_RULE;
+        let mut map = ConfigMap::mount(&scene.gates, &both);
+        scene.server.delete_node("node");
+        scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
+        let agent = scene.agent(&[]);
+        for gate in ["conflist", "agent"] {
+            let is_open = |line: &Value| line["gate"] == gate && line["state"] == "open";
+            agent.wait_for_log(is_open).await.unwrap();
+        }
+        // Both rules are ready when the Node is seen, and go in one patch.
+        scene
+            .server
+            .create_node(node("node", &[TAINT, FOREIGN, NEW]));
+        scene.wait_for(Verb::Patch, 1).await;
+        // Or it is there, and does not want it any more.
+        let dry = scene.gates.rule("  dryRun: true\n") + NEW_RULE;
+        map.swap(if is_gone { NEW_RULE } else { &dry });
+        agent.wait_for_message("removed the taint").await.unwrap();
+        scene.wait_for_taints(&[TAINT, FOREIGN]).await;
+        let verbs = [Verb::Watch, Verb::Patch, Verb::Get, Verb::Patch];
+        assert_eq!(scene.verbs(), verbs);
+        let requests = scene.server.requests();
+        assert!(requests.iter().all(|request| request.connection == 0));
+        let both = [&requests[1], &requests[3]].map(|patch| patch.body.contains(NOT_READY));
+        assert_eq!(both, [true, false], "{requests:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_patch_that_was_broken_off_after_it_took_effect_is_not_taken_for_somebody_elses() {
+    let scene = OnStandIn::with(&[TAINT, FOREIGN], Gates::open().await).await;
+    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    scene
+        .server
+        .respond_next(Verb::Patch, 1, Answer::ApplyAndHang);
+    let agent = scene.agent(&[]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    map.swap(&scene.gates.rule("  dryRun: true\n"));
+    let gone = "found the taint gone after a removal without an answer";
+    agent.wait_for_message(gone).await.unwrap();
+    assert_eq!(scene.count(Verb::Patch), 1);
+}
+
+#[tokio::test]
+async fn a_rule_that_disappears_is_never_acted_on_again_whatever_became_of_its_patch() {
+    let unavailable = Answer::failure(503, "ServiceUnavailable", "not now");
+    let cases = [
+        (Answer::too_many_requests(1), None),
+        (Answer::conflict("node"), Some(unavailable)),
+        (Answer::denied(403, "Forbidden", "node", "no"), None),
+    ];
+    for (to_patch, to_get) in cases {
+        let scene = OnStandIn::with(&[TAINT, FOREIGN, NEW], Gates::open().await).await;
+        let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+        let all = usize::MAX;
+        scene
+            .server
+            .respond_next(Verb::Patch, all, to_patch.clone());
+        let gets = to_get.map(|to_get| scene.server.respond_next(Verb::Get, all, to_get));
+        let agent = scene.agent(&[]);
+        scene.wait_for(Verb::Patch, 1).await;
+        scene.wait_for(Verb::Get, gets.into_iter().count()).await;
+        map.swap(NEW_RULE);
+        let gone = agent.wait_for_message("follows the rule no more").await;
+        assert_eq!(gone.unwrap()["rule"], "cni");
+        let before = scene.count(Verb::Patch);
+        scene.server.respond_as_usual();
+        scene.wait_for_taints(&[TAINT, FOREIGN]).await;
+        for patch in &scene.all(Verb::Patch)[before..] {
+            assert!(!patch.body.contains(NOT_READY), "{to_patch:?}: {patch:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_of_the_command_line_is_one_for_rules_that_come_later_too() {
+    let scene = OnStandIn::with(&[TAINT, NEW], Gates::closed().await).await;
+    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let agent = scene.agent(&["--dry-run"]);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    map.swap(NEW_RULE);
+    let would = agent
+        .wait_for_message("would remove the taint (dry run)")
+        .await;
+    assert_eq!(would.unwrap()["rule"], "new");
+    assert_eq!(scene.count(Verb::Patch), 0);
+}
+
+#[tokio::test]
+async fn a_run_that_ends_by_itself_does_so_by_the_configuration_that_it_began_with() {
+    let scene = OnStandIn::with(&[TAINT, NEW], Gates::closed().await).await;
+    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut agent = scene.agent(&["--once", "--settle", "1s"]);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    map.swap(NEW_RULE);
+    scene.gates.write_conflist();
+    scene.gates.health.set(200);
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
+    scene.wait_for_taints(&[NEW]).await;
+    assert_eq!(agent.count(RELOADED), 0);
+}
