@@ -27,7 +27,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use error::ApiError;
 pub use stream::Lines;
-use traffic::{End, Traffic, Verb};
+use traffic::{End, Traffic};
 
 /// From sending a request to the last byte of its answer; for a watch, to its answer's headers.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -152,15 +152,13 @@ impl ApiServer {
         read: fn(Response<Body>) -> F,
         deadline: Instant,
     ) -> Result<T, ApiError> {
-        let verb = Verb::of(&request);
-        let started = Instant::now();
+        let mut counted = self.traffic.begin(&request);
         let result = timeout_at(deadline, exchange(&client, request, read)).await;
-        let end = match &result {
+        counted.end = match &result {
             Ok(Ok((code, _))) => End::Answer(code.as_u16()),
             Ok(Err(error)) => error.code().map_or(End::Error, End::Answer),
             Err(_) => End::Timeout,
         };
-        self.traffic.ended(verb, end, started.elapsed());
         let result = result.unwrap_or_else(|_| {
             let limit = REQUEST_TIMEOUT.as_secs();
             Err(ApiError::Transport(format!("no answer within {limit} s")))

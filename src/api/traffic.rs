@@ -1,7 +1,7 @@
 //! How many requests there were, how they ended and how long they took.
 
 use std::borrow::Cow;
-use std::time::Duration;
+use std::time::Instant;
 
 use http::{Method, Request, StatusCode};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -16,7 +16,7 @@ const BUCKETS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
 /// What a request does, in the words of the API server's authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+enum Verb {
     /// Reads one object.
     Get,
     /// Reads a collection.
@@ -39,7 +39,7 @@ impl Verb {
     ];
 
     /// Among the requests of this program: it lists by selectors only.
-    pub(super) fn of<T>(request: &Request<T>) -> Self {
+    fn of<T>(request: &Request<T>) -> Self {
         let query = request.uri().query().unwrap_or_default();
         match *request.method() {
             Method::PATCH => Self::Patch,
@@ -76,7 +76,7 @@ pub(super) enum End {
     Answer(u16),
     /// Without a whole answer in time.
     Timeout,
-    /// Without a whole answer for another reason: no connection, or one that broke.
+    /// Without a whole answer for another reason: no connection, one that broke, or nobody waited any longer.
     Error,
 }
 
@@ -155,11 +155,14 @@ impl Traffic {
         );
     }
 
-    pub(super) fn ended(&self, verb: Verb, end: End, duration: Duration) {
-        self.requests.get_or_create(&labels(verb, end)).inc();
-        let verb = verb.as_str();
-        let durations = self.durations.get_or_create(&VerbLabel { verb });
-        durations.observe(duration.as_secs_f64());
+    /// A request is about to be sent.
+    pub(super) fn begin<T>(&self, request: &Request<T>) -> Counted<'_> {
+        Counted {
+            traffic: self,
+            verb: Verb::of(request),
+            started: Instant::now(),
+            end: End::Error,
+        }
     }
 
     /// Those of the watch of a collection at `path`.
@@ -174,6 +177,28 @@ impl Traffic {
             ended: counter("ended"),
             failed: counter("failed"),
         }
+    }
+}
+
+/// A request under way. It is counted when it is dropped, however that comes about.
+pub(super) struct Counted<'a> {
+    traffic: &'a Traffic,
+    verb: Verb,
+    started: Instant,
+    /// How it has ended.
+    pub(super) end: End,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let Self { traffic, verb, .. } = *self;
+        traffic
+            .requests
+            .get_or_create(&labels(verb, self.end))
+            .inc();
+        let verb = verb.as_str();
+        let durations = traffic.durations.get_or_create(&VerbLabel { verb });
+        durations.observe(self.started.elapsed().as_secs_f64());
     }
 }
 

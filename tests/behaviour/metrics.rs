@@ -2,6 +2,7 @@
 
 mod documents;
 mod page;
+mod reloads;
 
 use std::collections::BTreeMap;
 
