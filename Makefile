@@ -26,6 +26,11 @@ test: ## Run every test, those against a real API server included
 	@if assets=$$(tests/cluster/assets promtool); then "$$assets/promtool" --version; else [[ $${CI:-} != true ]]; fi
 	cargo test --workspace --no-fail-fast
 
+# The test that says when they are not up to date writes them.
+.PHONY: generate
+generate: ## Write what is generated: the schema of the configuration and the tables of its reference
+	UNTAINT_GENERATE=true cargo test --quiet --test docs generated
+
 .PHONY: bench
 bench: ## Print the performance table, measured against a real API server
 	cargo bench --bench performance

@@ -106,6 +106,8 @@ pub enum ConfigCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    /// Print the JSON Schema of configuration files, for editors and other tools.
+    Schema,
 }
 
 /// Arguments of `run`.

@@ -7,16 +7,19 @@ use std::fmt;
 use std::str::FromStr;
 
 use k8s_openapi::api::core::v1::Taint;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::config::{Form, LABEL_VALUE, QUALIFIED_NAME, refuse_owned};
+
 /// The effects that the API server accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Effect {
     /// New pods that do not tolerate the taint are not scheduled here.
     NoSchedule,
-    /// They are scheduled here only if nowhere else is better.
+    /// Such pods are scheduled here only if nowhere else is better.
     PreferNoSchedule,
-    /// They are not scheduled here, and running ones are evicted.
+    /// Such pods are not scheduled here, and running ones are evicted.
     NoExecute,
 }
 
@@ -47,15 +50,18 @@ impl FromStr for Effect {
 }
 
 /// Which taints a rule is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TaintMatcher {
-    /// A qualified name, matched exactly.
+    /// The taint's key, matched exactly.
+    #[schemars(transform = Form(&QUALIFIED_NAME), transform = refuse_owned)]
     pub key: String,
-    /// `None`: any value. Empty: no value.
+    /// Any if left out. `""` is exactly the empty value, which is the same as none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "String", transform = Form(&LABEL_VALUE))]
     pub value: Option<String>,
-    /// `None`: any effect.
+    /// Any if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "Effect")]
     pub effect: Option<Effect>,
 }
 

@@ -29,10 +29,15 @@ pub(super) fn config(command: &ConfigCommand) -> Result<Exit, Failure> {
         ConfigCommand::Show { file } => {
             let configuration =
                 config::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
-            io::stdout()
-                .write_all(config::show(&configuration).as_bytes())
-                .context("failed to print")?;
-            Ok(Exit::Done)
+            print(&config::show(&configuration))
         }
+        ConfigCommand::Schema => print(config::schema::TEXT),
     }
+}
+
+fn print(text: &str) -> Result<Exit, Failure> {
+    io::stdout()
+        .write_all(text.as_bytes())
+        .context("failed to print")?;
+    Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cursor::Cursor;
-use super::types::PublishCondition;
+use super::options::PublishCondition;
 use crate::taint::TaintMatcher;
 
 /// The end of messages about two rules.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::duration;
+use super::duration::{self, DURATION};
 use super::problem::Problem;
 use super::syntax::{Syntax, shortened, shown};
 use super::tree::{Node, Value};
@@ -192,7 +192,7 @@ impl<'t> Cursor<'t> {
             Value::String(text) => duration::parse(text),
             _ => None,
         };
-        duration.or_else(|| self.mismatch(duration::FORM))
+        duration.or_else(|| self.mismatch(DURATION.expected))
     }
 
     /// The items of a list that `read` accepts.

@@ -6,11 +6,22 @@ use jiff::SignedDuration;
 use jiff::fmt::friendly::SpanParser;
 use serde::{Serialize, Serializer};
 
+use super::syntax::Syntax;
+
 /// The longest that the file may ask for.
 const MAX: Duration = Duration::from_hours(24);
 
-/// Completes "must be …".
-pub(super) const FORM: &str = "a duration up to 24h such as 500ms, 90s or 1m30s";
+/// What [`parse`] reads.
+pub(super) const DURATION: Syntax = Syntax {
+    expected: "a duration up to 24h such as 500ms, 90s or 1m30s",
+    longest: None,
+    pattern: concat!(
+        r"^\+?([0-9]+([.,][0-9]*)?\s*",
+        "(h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms|msecs?|millis?|milliseconds?|[uµ]s|[uµ]secs?|micros?|",
+        r"microseconds?|ns|nsecs?|nanos?|nanoseconds?),?\s*|[0-9]+:[0-9]+:[0-9]+([.,][0-9]*)?\s*)+$",
+    ),
+    holds: |text| parse(text).is_some(),
+};
 
 /// Reads `90s`, `1m30s`, `500ms` and whatever else [`jiff`]'s friendly format has, up to [`MAX`].
 pub(super) fn parse(text: &str) -> Option<Duration> {
@@ -70,10 +81,89 @@ mod tests {
         }
     }
 
+    /// The library reads more than the documents tell of.
+    #[test]
+    fn the_schema_refuses_no_duration_that_is_read() {
+        let schema = jsonschema::validator_for(DURATION.schema().as_value()).unwrap();
+        let numbers = ["0", "1", "1.5", "1,5", "1."];
+        let units = [
+            "h",
+            "hr",
+            "hrs",
+            "hour",
+            "hours",
+            "m",
+            "min",
+            "mins",
+            "minute",
+            "minutes",
+            "s",
+            "sec",
+            "secs",
+            "second",
+            "seconds",
+            "ms",
+            "msec",
+            "msecs",
+            "milli",
+            "millis",
+            "millisecond",
+            "milliseconds",
+            "us",
+            "usec",
+            "usecs",
+            "µs",
+            "µsec",
+            "µsecs",
+            "micro",
+            "micros",
+            "microsecond",
+            "microseconds",
+            "ns",
+            "nsec",
+            "nsecs",
+            "nano",
+            "nanos",
+            "nanosecond",
+            "nanoseconds",
+            "d",
+            "days",
+            ":00:30",
+            ":00:30.5",
+        ];
+        let gaps = ["", " ", ", ", "\t\n", " ,"];
+        let parts = numbers.iter().flat_map(|number| {
+            let quantities = gaps
+                .iter()
+                .flat_map(move |gap| units.map(|unit| format!("{number}{gap}{unit}")));
+            quantities.collect::<Vec<_>>()
+        });
+        let parts: Vec<_> = parts.collect();
+        let mut count = 0;
+        for first in &parts {
+            for rest in [
+                "", " ", " ago", ", 1ms", ",1ms", " 1ms", "1 ms", ", 0:0:1", "0:0:1", "5",
+            ] {
+                for sign in ["", "+", "-"] {
+                    let text = format!("{sign}{first}{rest}");
+                    if parse(&text).is_some() {
+                        count += 1;
+                        assert!(schema.is_valid(&text.as_str().into()), "{text:?}");
+                    }
+                }
+            }
+        }
+        assert!(count > 1000, "{count}");
+    }
+
     #[test]
     fn durations_without_unit_negative_or_above_a_day_are_refused() {
         for text in ["", "5", "-5s", "5s ago", "24h1ns", "1d", "soon", "PT5S"] {
             assert_eq!(parse(text), None, "{text}");
+        }
+        let schema = jsonschema::validator_for(DURATION.schema().as_value()).unwrap();
+        for text in ["", "5", "-5s", "5s ago", "1d", "soon", "PT5S"] {
+            assert!(!schema.is_valid(&text.into()), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::duration;
+use super::duration::{self, DURATION};
 use super::syntax::{ABSOLUTE_PATH, DNS_SUBDOMAIN, NETWORK_NAME, Syntax, shown};
 
 /// `metadata.name` of a Node.
@@ -23,7 +23,8 @@ pub fn parse_path(text: &str) -> Result<PathBuf, String> {
 
 /// A duration such as `90s` or `1m30s`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    duration::parse(text).ok_or_else(|| format!("must be {}, not {}", duration::FORM, shown(text)))
+    duration::parse(text)
+        .ok_or_else(|| format!("must be {}, not {}", DURATION.expected, shown(text)))
 }
 
 fn of_form(syntax: &Syntax, text: &str) -> Result<String, String> {

@@ -14,10 +14,11 @@ use super::types::{Condition, Gate, Group, Observation, Probe, Schedule};
 use super::unique::Unique;
 
 /// The longest delay, period and time-out, in seconds.
-const MAX_SECONDS: f64 = 3600.0;
+pub(super) const MAX_SECONDS: u16 = 3600;
 /// The shortest period and time-out, in seconds: a busier gate would be a load of its own.
-const MIN_SECONDS: f64 = 0.01;
-const THRESHOLDS: std::ops::RangeInclusive<u32> = 1..=1000;
+pub(super) const MIN_SECONDS: f64 = 0.01;
+/// The largest threshold.
+pub(super) const MAX_THRESHOLD: u32 = 1000;
 
 /// How the field that says what a gate is about is read.
 #[derive(Clone, Copy)]
@@ -173,7 +174,7 @@ fn condition(
 fn schedule(fields: &mut Fields<'_, '_>) -> Schedule {
     let mut seconds = |name, least, default| {
         let field = fields.optional(name);
-        let read = field.and_then(|field| field.seconds(&(least..=MAX_SECONDS)));
+        let read = field.and_then(|field| field.seconds(&(least..=MAX_SECONDS.into())));
         read.unwrap_or(default)
     };
     let default = Schedule::default();
@@ -182,7 +183,7 @@ fn schedule(fields: &mut Fields<'_, '_>) -> Schedule {
     let timeout = seconds("timeoutSeconds", MIN_SECONDS, default.timeout);
     let mut threshold = |name, default| {
         let field = fields.optional(name);
-        let read = field.and_then(|field| field.whole_number(&THRESHOLDS));
+        let read = field.and_then(|field| field.whole_number(&(1..=MAX_THRESHOLD)));
         read.unwrap_or(default)
     };
     Schedule {

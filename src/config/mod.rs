@@ -1,8 +1,9 @@
 //! The configuration: one YAML file, read strictly into validated values.
 //!
 //! [`parse`] is pure; [`load`] reads a file. Text → `tree` (YAML with places) → `cursor`, `fields` (values by name,
-//! problems collected) → `rules`, `rule_options`, `taints`, `gates`, `network`, `objects` (meaning). The types have the shape and the field names
-//! of the file, so that [`parse`] reads again what [`show`] writes.
+//! problems collected) → `rules`, `rule_options`, `taints`, `gates`, `network`, `objects` (meaning). The types have the
+//! shape and the field names of the file, so that [`parse`] reads again what [`show`] writes, and [`schema`] is their
+//! JSON Schema.
 
 mod checks;
 mod claims;
@@ -15,9 +16,11 @@ mod gates;
 mod network;
 mod objects;
 mod observed;
+mod options;
 mod problem;
 mod rule_options;
 mod rules;
+pub mod schema;
 mod syntax;
 mod taints;
 mod tree;
@@ -25,6 +28,7 @@ mod types;
 mod unique;
 mod url;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use checks::{
@@ -34,12 +38,13 @@ pub use checks::{
 pub use file::{load, parse_file, read};
 pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
 pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
+pub use options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 pub use problem::{LoadError, Problems};
+pub(crate) use schema::Form;
+pub(crate) use syntax::{LABEL_VALUE, QUALIFIED_NAME};
 pub use taints::parse_taint;
-pub use types::{
-    Condition, Configuration, Deadline, DeadlineAction, Gate, Group, Observation, Probe,
-    PublishCondition, Retaint, Rule, Schedule,
-};
+pub(crate) use taints::refuse_owned;
+pub use types::{Condition, Configuration, Gate, Group, Observation, Probe, Rule, Schedule};
 pub use url::http_get_from_url;
 
 use cursor::{Context, Cursor};
@@ -49,6 +54,21 @@ use problem::Problem;
 pub const API_VERSION: &str = "untaint/v1alpha1";
 /// `kind` of the file.
 pub const KIND: &str = "UntaintConfiguration";
+
+/// The configuration of untaint: which taints it removes from its own Node, and when.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "UntaintConfiguration")]
+struct File<'a> {
+    /// The version of this format.
+    #[schemars(extend("const" = API_VERSION))]
+    api_version: &'static str,
+    /// The kind of file.
+    #[schemars(extend("const" = KIND))]
+    kind: &'static str,
+    #[serde(flatten)]
+    configuration: &'a Configuration,
+}
 
 /// Reads the text of a configuration file. The error has all problems of the text, each with its place.
 pub fn parse(text: &str) -> Result<Configuration, Problems> {
@@ -69,14 +89,6 @@ pub fn parse(text: &str) -> Result<Configuration, Problems> {
 /// Writes a configuration as [`parse`] reads it, with every default filled in.
 #[must_use]
 pub fn show(configuration: &Configuration) -> String {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct File<'a> {
-        api_version: &'static str,
-        kind: &'static str,
-        #[serde(flatten)]
-        configuration: &'a Configuration,
-    }
     #[expect(
         clippy::expect_used,
         reason = "the types have string keys only and bounded durations"

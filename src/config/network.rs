@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use serde_json::Value as Json;
 
-use super::checks::{Endpoint, Expect, Grpc, HttpGet, HttpHeader, Scheme, StatusRange, TcpSocket};
+use super::checks::{
+    Endpoint, Expect, Grpc, HttpGet, HttpHeader, Scheme, StatusRange, TcpSocket, default_host,
+    default_path,
+};
 use super::cursor::Cursor;
 use super::fields::Fields;
 use super::syntax::{
     HEADER_NAME, HEADER_VALUE, HOST, JSON_POINTER, REQUEST_PATH, SEARCHED_TEXT, SOCKET_PATH, shown,
 };
 use super::tree::Value;
-
-const DEFAULT_HOST: &str = "127.0.0.1";
 
 pub(super) fn http_get(cursor: &Cursor<'_>) -> Option<HttpGet> {
     cursor.mapping("httpGet", |fields| {
@@ -29,8 +30,8 @@ pub(super) fn http_get(cursor: &Cursor<'_>) -> Option<HttpGet> {
         let expect = expect.and_then(|expect| self::expect(&expect));
         Some(HttpGet {
             endpoint: endpoint?,
-            scheme: scheme.unwrap_or(Scheme::Http),
-            path: path.unwrap_or_else(|| "/".into()),
+            scheme: scheme.unwrap_or_default(),
+            path: path.unwrap_or_else(default_path),
             http_headers: http_headers.unwrap_or_default(),
             expect: expect.unwrap_or_default(),
         })
@@ -84,7 +85,7 @@ fn endpoint(fields: &mut Fields<'_, '_>) -> Option<Endpoint> {
 fn host(field: Option<&Cursor<'_>>) -> String {
     field
         .and_then(|host| host.text(&HOST))
-        .unwrap_or_else(|| DEFAULT_HOST.into())
+        .unwrap_or_else(default_host)
 }
 
 fn port(cursor: &Cursor<'_>) -> Option<u16> {
@@ -139,7 +140,7 @@ fn status_range(cursor: &Cursor<'_>) -> Option<StatusRange> {
             .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?))),
         _ => None,
     };
-    let codes = 100..=599;
+    let codes = u64::from(StatusRange::LEAST)..=u64::from(StatusRange::MOST);
     match range {
         Some((first, last)) if first <= last && codes.contains(&first) && codes.contains(&last) => {
             Some(StatusRange {

@@ -6,7 +6,12 @@ use super::rules::labels_of;
 use super::syntax::{CSI_DRIVER_NAME, DNS_LABEL, QUALIFIED_NAME, shown};
 
 /// `ConditionStatus` of core/v1.
-const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+pub(super) const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+
+/// What a condition must be unless told otherwise.
+pub(super) fn default_status() -> String {
+    "True".into()
+}
 
 pub(super) fn csi_driver(cursor: &Cursor<'_>) -> Option<CsiDriver> {
     cursor.mapping("csiDriver", |fields| {
@@ -35,7 +40,7 @@ pub(super) fn node_condition(cursor: &Cursor<'_>) -> Option<NodeCondition> {
         let status = status.and_then(|status| status.parsed(parse_status));
         Some(NodeCondition {
             kind: kind?,
-            status: status.unwrap_or_else(|| "True".into()),
+            status: status.unwrap_or_else(default_status),
         })
     })
 }

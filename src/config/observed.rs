@@ -2,59 +2,71 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::objects::{STATUSES, default_status};
+use super::schema::{Form, labels};
+use super::syntax::{CSI_DRIVER_NAME, DNS_LABEL, QUALIFIED_NAME};
+
 /// An object of this node, and what it must say.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Observed {
-    /// A CSI driver has registered with the kubelet: it is in the node's `CSINode`. The race it closes is
-    /// kubernetes#95911.
+    /// A CSI driver that has registered with the kubelet: it is in the node's CSINode.
     CsiDriver(CsiDriver),
-    /// `status.allocatable` of the Node has some of a resource.
+    /// A resource that the Node has some of, by its `status.allocatable`.
     Allocatable(Allocatable),
-    /// A condition of the Node has a status.
+    /// A condition of the Node and its status.
     NodeCondition(NodeCondition),
-    /// A pod on this node is ready.
+    /// A ready pod on this node.
     Pods(Pods),
 }
 
-/// A CSI driver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A CSI driver. The race it closes is kubernetes#95911.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CsiDriver {
     /// As in `spec.drivers[].name`, such as `ebs.csi.aws.com`.
+    #[schemars(transform = Form(&CSI_DRIVER_NAME))]
     pub name: String,
-    /// Whether `allocatable.count` must be there too, and not zero. Absent, it means that there is no limit.
+    /// `allocatable.count` must be there too, and not zero.
+    #[schemars(default)]
     pub allocatable: bool,
 }
 
 /// A resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Allocatable {
-    /// A resource name, such as `nvidia.com/gpu`. It must be there and not zero.
+    /// A resource such as `nvidia.com/gpu`, which must be there and above zero.
+    #[schemars(transform = Form(&QUALIFIED_NAME))]
     pub resource: String,
 }
 
 /// A condition of the Node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NodeCondition {
-    /// Its type, such as `Ready`.
+    /// The condition's type, such as `Ready`.
     #[serde(rename = "type")]
+    #[schemars(transform = Form(&QUALIFIED_NAME))]
     pub kind: String,
-    /// `True`, `False` or `Unknown`, in quotes; default `True`.
+    /// What its status must be, in quotes.
+    #[schemars(default = "default_status", extend("enum" = STATUSES))]
     pub status: String,
 }
 
 /// Pods on this node, at least one of which must be ready and not terminating.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pods {
     /// Theirs.
+    #[schemars(transform = Form(&DNS_LABEL))]
     pub namespace: String,
     /// Labels that they all have; at least one.
+    #[schemars(transform = labels, extend("minProperties" = 1))]
     pub match_labels: BTreeMap<String, String>,
-    /// Whether only pods of the newest revision count: those with the `controller-revision-hash` of the pod on this
-    /// node that was created last.
+    /// Only pods of the newest revision count: those with the `controller-revision-hash` of the pod on this node that
+    /// was created last.
+    #[schemars(default)]
     pub newest_revision: bool,
 }

@@ -1,15 +1,14 @@
 //! From the tree to what a rule does beside the removal.
 
 use super::cursor::Cursor;
+use super::options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 use super::syntax::{QUALIFIED_NAME, shown};
-use super::types::{
-    Condition, Deadline, DeadlineAction, Gate, Observation, PublishCondition, Retaint,
-};
+use super::types::{Condition, Gate, Observation};
 use super::{NodeCondition, Observed, duration};
 use crate::taint::{Effect, TaintMatcher};
 
 /// The conditions that the kubelet, and what sets up routes, write and rely on.
-const OWNED_CONDITIONS: [&str; 5] = [
+pub(super) const OWNED_CONDITIONS: [&str; 5] = [
     "Ready",
     "MemoryPressure",
     "DiskPressure",
@@ -40,9 +39,7 @@ fn parse_action(name: &str) -> Result<DeadlineAction, String> {
 pub(super) fn retaint(cursor: &Cursor<'_>) -> Option<Retaint> {
     cursor.mapping("retaint", |fields| {
         let Some(field) = fields.optional("after") else {
-            return Some(Retaint {
-                after: Retaint::LEAST,
-            });
+            return Some(Retaint::default());
         };
         let after = field.duration()?;
         if after < Retaint::LEAST {
@@ -76,6 +73,20 @@ pub(super) fn check_retaint(
             "contradicts deadline.action: Remove, which has a node used although a gate is closed; leave out one of them",
         );
     }
+}
+
+/// The same for the schema, beside a `retaint`.
+pub(super) fn retaint_needs() -> serde_json::Value {
+    serde_json::json!({
+        "properties": {
+            "taint": {
+                "properties": {"effect": {"const": Effect::NoSchedule}},
+                "required": ["effect"],
+            },
+            "gates": {"minItems": 1},
+            "deadline": {"properties": {"action": {"const": DeadlineAction::Keep}}},
+        },
+    })
 }
 
 pub(super) fn publish_condition(cursor: &Cursor<'_>) -> Option<PublishCondition> {

@@ -1,5 +1,8 @@
 //! Taints as the file and the command line name them.
 
+use schemars::Schema;
+use serde_json::json;
+
 use super::cursor::Cursor;
 use super::syntax::{LABEL_VALUE, QUALIFIED_NAME, shown};
 use crate::taint::{Effect, TaintMatcher};
@@ -34,6 +37,13 @@ pub(super) fn matcher(cursor: &Cursor<'_>) -> Option<TaintMatcher> {
             effect: effect.map_or(Some(None), |read| read.map(Some))?,
         })
     })
+}
+
+/// Keys of others, for the schema.
+pub(crate) fn refuse_owned(key: &mut Schema) {
+    let domains = OWNED.map(|(domain, _)| domain.replace('.', r"\."));
+    let owned = format!("^({})/", domains.join("|"));
+    key.insert("not".into(), json!({"pattern": owned}));
 }
 
 fn effect_of(cursor: &Cursor<'_>) -> Option<Effect> {

@@ -5,112 +5,65 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::checks::Check;
-use super::duration;
+use super::duration::{self, DURATION};
+use super::gates::{MAX_SECONDS, MAX_THRESHOLD, MIN_SECONDS};
 use super::observed::Observed;
+use super::options::{Deadline, PublishCondition, Retaint};
+use super::rule_options::retaint_needs;
+use super::schema::{Form, labels};
+use super::syntax::DNS_LABEL;
 use crate::taint::TaintMatcher;
 
 /// A whole configuration file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
-    /// Whether to tell of what happens by Events on the Node too. Needs a permission of its own.
+    /// Tell of what happens by Events on the Node too. Needs a permission of its own.
+    #[schemars(default)]
     pub events: bool,
-    /// Independent of each other; no two can match the same taint on the same Node.
+    /// At least one. Rules do not depend on each other.
+    #[schemars(length(min = 1))]
     pub rules: Vec<Rule>,
 }
 
 /// One taint to remove and the gates that must be open first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("dependentSchemas" = {"retaint": retaint_needs()}))]
 pub struct Rule {
-    /// Unique in the file; an RFC 1123 label.
+    /// Unique in the file.
+    #[schemars(transform = Form(&DNS_LABEL))]
     pub name: String,
-    /// The taint to remove.
+    /// What to remove.
     pub taint: TaintMatcher,
-    /// The rule applies only to Nodes that have all of these labels, as in a `PodSpec`.
+    /// The rule applies only to a Node that has all of these labels, as in a PodSpec.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(default, transform = labels)]
     pub node_selector: BTreeMap<String, String>,
-    /// All must be open. Empty: the rule is ready at once.
+    /// All must be open. `[]` is legal: the rule is ready at once.
     pub gates: Vec<Gate>,
     /// How long every gate must have been open without a break.
     #[serde(serialize_with = "duration::serialize")]
+    #[schemars(default, with = "String", transform = Form(&DURATION))]
     pub stable_for: Duration,
-    /// What happens when the taint has been there for too long.
+    /// What happens when a gate never opens.
+    #[schemars(default)]
     pub deadline: Deadline,
-    /// Whether, and when, to put the taint back after it has gone.
+    /// Put the taint back when a gate has closed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "Retaint")]
     pub retaint: Option<Retaint>,
-    /// Whether to tell the state of the gates by a condition of the Node too.
+    /// Tell the state of the gates by a condition of the Node too.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "PublishCondition")]
     pub publish_condition: Option<PublishCondition>,
     /// Decide and report, write nothing.
+    #[schemars(default)]
     pub dry_run: bool,
-}
-
-/// `retaint`: keeps new pods away again when a gate has closed. Running pods are left alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Retaint {
-    /// For how long some gate must have been closed (not unknown) without a break. Default and least: 30s.
-    #[serde(serialize_with = "duration::serialize")]
-    pub after: Duration,
-}
-
-impl Retaint {
-    /// The least `after`, and the default.
-    pub const LEAST: Duration = Duration::from_secs(30);
-}
-
-/// `publishCondition`: a condition in the Node's status that says whether the rule is ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PublishCondition {
-    /// The condition's type, such as `readiness.k8s.io/NetworkReady`.
-    #[serde(rename = "type")]
-    pub kind: String,
-}
-
-/// `deadline`: what happens when a gate never opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Deadline {
-    /// Counted from the first sight of the taint. Default 10m.
-    #[serde(serialize_with = "duration::serialize")]
-    pub after: Duration,
-    /// Default `Keep`.
-    pub action: DeadlineAction,
-}
-
-impl Default for Deadline {
-    fn default() -> Self {
-        Self {
-            after: Duration::from_mins(10),
-            action: DeadlineAction::Keep,
-        }
-    }
-}
-
-/// What to do at the deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum DeadlineAction {
-    /// Report it, and go on waiting: the node stays out of use.
-    Keep,
-    /// Report it, and remove the taint: the node is used as it is.
-    Remove,
-}
-
-impl DeadlineAction {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Keep, Self::Remove];
-
-    /// As the file spells it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Keep => "Keep",
-            Self::Remove => "Remove",
-        }
-    }
 }
 
 impl Rule {
@@ -140,12 +93,12 @@ impl Rule {
     }
 }
 
-/// What must be so before the taint goes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// What must be so before the taint goes: a condition, or one of a group.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Gate {
     /// One condition.
-    Single(Condition),
+    Single(#[schemars(schema_with = "Condition::json_schema")] Condition),
     /// Open while at least one member is.
     AnyOf(Group),
 }
@@ -176,18 +129,21 @@ impl Gate {
     }
 }
 
-/// `anyOf`: a group that stands for a gate. Groups do not nest.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A group that stands for a gate.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 pub struct Group {
-    /// Unique among the gates of its rule; an RFC 1123 label.
+    /// Unique among the gates of its rule.
+    #[schemars(transform = Form(&DNS_LABEL))]
     pub name: String,
-    /// At least one.
+    /// A group, open while at least one member is. Groups do not nest.
+    #[schemars(length(min = 1))]
     pub any_of: Vec<Condition>,
 }
 
-/// A condition, by where its answer comes from.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A condition: a check of the node, or what the API server says.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Condition {
     /// The node is asked, time and again.
@@ -208,9 +164,11 @@ impl Condition {
 }
 
 /// A check and when to run it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Probe {
-    /// Unique among the gates of its rule and, in a group, among its members; an RFC 1123 label.
+    /// Unique among the gates of its rule and, in a group, among its members.
+    #[schemars(transform = Form(&DNS_LABEL))]
     pub name: String,
     /// What is asked.
     #[serde(flatten)]
@@ -221,9 +179,11 @@ pub struct Probe {
 }
 
 /// What the API server must say. It tells of changes by itself, so there is no schedule.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Observation {
     /// As for a probe.
+    #[schemars(transform = Form(&DNS_LABEL))]
     pub name: String,
     /// What is looked at.
     #[serde(flatten)]
@@ -231,30 +191,36 @@ pub struct Observation {
 }
 
 /// The timing fields of a core/v1 `Probe`, with fractions allowed and with defaults for a person who waits.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(default)]
 pub struct Schedule {
-    /// Default 0.
+    /// Before the first look.
     #[serde(
         rename = "initialDelaySeconds",
         serialize_with = "duration::serialize_seconds"
     )]
+    #[schemars(with = "f64", range(min = 0, max = MAX_SECONDS))]
     pub initial_delay: Duration,
-    /// Default 0.25 (core/v1: 10).
+    /// Between two looks (Kubernetes: 10).
     #[serde(
         rename = "periodSeconds",
         serialize_with = "duration::serialize_seconds"
     )]
+    #[schemars(with = "f64", range(min = MIN_SECONDS, max = MAX_SECONDS))]
     pub period: Duration,
-    /// Default 1.
+    /// A look that takes longer counts as closed.
     #[serde(
         rename = "timeoutSeconds",
         serialize_with = "duration::serialize_seconds"
     )]
+    #[schemars(with = "f64", range(min = MIN_SECONDS, max = MAX_SECONDS))]
     pub timeout: Duration,
-    /// Default 1, at least 1.
+    /// So many successes in a row open the gate.
+    #[schemars(range(min = 1, max = MAX_THRESHOLD))]
     pub success_threshold: u32,
-    /// Default 1 (core/v1: 3), at least 1.
+    /// So many failures in a row close it (Kubernetes: 3).
+    #[schemars(range(min = 1, max = MAX_THRESHOLD))]
     pub failure_threshold: u32,
 }
 

@@ -166,12 +166,13 @@ async fn a_file_system_that_hangs_is_told_of_and_holds_up_nothing_else() {
     let hanging = move |path: &Path, active: &str| {
         start.send(()).unwrap();
         // An error once it has been released.
-        let _ = hang.lock().unwrap().recv();
+        let _ = hang.lock().unwrap().recv_timeout(DEADLINE);
         look(path, active)
     };
     let mut scene = Scene::follow_by(hanging, a_file(), "config.yaml");
     started.recv().await.unwrap();
     tokio::time::advance(PATIENCE).await;
+    tokio::time::resume();
     let reason = scene.failed().await;
     assert!(reason.ends_with("does not answer"), "{reason}");
     fs::write(&scene.file, text("meanwhile")).unwrap();

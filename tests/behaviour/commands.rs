@@ -126,6 +126,19 @@ fn config_show_prints_a_configuration_that_validates() {
 }
 
 #[test]
+fn config_schema_prints_the_schema_by_which_editors_check_a_file() {
+    let output = untaint(&["config", "schema"], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        schema["$schema"],
+        "https://json-schema.org/draft/2020-12/schema"
+    );
+    assert_eq!(schema["title"], untaint::config::KIND);
+    assert!(schema["properties"]["rules"]["description"].is_string());
+}
+
+#[test]
 fn install_copies_the_program_whole_and_replaces_an_older_one() {
     let directory = tempfile::TempDir::new().unwrap();
     let target = directory.path().join("untaint");

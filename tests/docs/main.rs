@@ -6,12 +6,17 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod document;
+mod generated;
+mod reference;
+mod schema;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
-use serde_json::Value;
+use document::{Block, Document, anchor};
 use untaint::cli::Cli;
 use untaint::config;
 
@@ -27,58 +32,6 @@ fn some<T>(found: Vec<T>) -> Vec<T> {
     found
 }
 
-struct Document {
-    path: PathBuf,
-    /// What is not code, line by line.
-    prose: String,
-    blocks: Vec<Block>,
-}
-
-/// Code between fences.
-struct Block {
-    language: String,
-    /// `FILE:LINE` of its fence.
-    place: String,
-    /// Without the fence's indentation.
-    code: String,
-}
-
-impl Document {
-    fn read(path: PathBuf) -> Self {
-        let text = fs::read_to_string(&path).unwrap();
-        let (mut prose, mut blocks) = (String::new(), Vec::new());
-        let mut lines = text.lines().enumerate();
-        while let Some((index, line)) = lines.next() {
-            let Some(language) = line.trim_start().strip_prefix("```") else {
-                prose += line;
-                prose.push('\n');
-                continue;
-            };
-            let place = format!("{}:{}", path.display(), index + 1);
-            let indentation = line.len() - line.trim_start().len();
-            let mut code = String::new();
-            loop {
-                match lines.next() {
-                    Some((_, line)) if line.trim() == "```" => break,
-                    Some((_, line)) => code += line.get(indentation..).unwrap_or_default(),
-                    None => panic!("{place}: the fence is not closed"),
-                }
-                code.push('\n');
-            }
-            blocks.push(Block {
-                language: language.into(),
-                place,
-                code,
-            });
-        }
-        Self {
-            path,
-            prose,
-            blocks,
-        }
-    }
-}
-
 /// README.md and those in docs/.
 fn documents() -> Vec<Document> {
     let entries = fs::read_dir(at_root("docs")).unwrap();
@@ -87,6 +40,13 @@ fn documents() -> Vec<Document> {
     let mut paths = some(pages.collect());
     paths.push(at_root("README.md"));
     paths.into_iter().map(Document::read).collect()
+}
+
+fn yaml_files(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(at_root(folder)).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let is_yaml = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "yaml");
+    some(paths.filter(is_yaml).collect())
 }
 
 fn blocks(language: &str) -> Vec<Block> {
@@ -106,6 +66,7 @@ fn every_configuration_in_the_documents_is_valid() {
         if let Err(problems) = config::parse(&block.code) {
             panic!("{}:\n{problems}", block.place);
         }
+        schema::assert_accepts(&block.code, &block.place);
     }
 }
 
@@ -119,6 +80,7 @@ fn every_command_line_of_untaint_in_the_documents_is_understood() {
     let ours = lines.filter(|(_, line)| line.starts_with("untaint "));
     for (place, line) in some(ours.collect()) {
         let command = line.split(" #").next().unwrap();
+        let command = command.split(" > ").next().unwrap();
         assert!(
             !command.contains(['\'', '"', '\\', '|', ';']),
             "{place}: this test knows no shell: {line}"
@@ -153,42 +115,10 @@ fn every_relative_link_in_the_documents_leads_to_a_file_and_to_a_heading_of_it()
     }
 }
 
-/// The anchors of the headings: in lower case, blanks as hyphens, without punctuation.
+/// The anchors of the headings.
 fn headings(prose: &str) -> impl Iterator<Item = String> {
     let titles = prose.lines().filter(|line| line.starts_with('#'));
-    titles.map(|title| {
-        let title = title.trim_start_matches('#').trim().to_lowercase();
-        let title = title.replace(' ', "-");
-        title.replace(|c: char| !c.is_alphanumeric() && c != '-', "")
-    })
-}
-
-#[test]
-fn every_field_of_the_configuration_is_in_the_reference() {
-    let file = fs::read_to_string(at_root("tests/fixtures/config/valid/everything.yaml")).unwrap();
-    let mut fields = BTreeSet::new();
-    collect_fields(&serde_yaml::from_str(&file).unwrap(), &mut fields);
-    let reference = Document::read(at_root(REFERENCE)).prose;
-    let named = code_spans(&reference);
-    for field in some(fields.into_iter().collect()) {
-        assert!(named.contains(field.as_str()), "{field} is missing");
-    }
-}
-
-/// Keys that users choose are no fields.
-fn collect_fields(value: &Value, fields: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(object) => {
-            for (field, value) in object {
-                fields.insert(field.clone());
-                if !["nodeSelector", "matchLabels", "json"].contains(&field.as_str()) {
-                    collect_fields(value, fields);
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_fields(item, fields)),
-        _ => {}
-    }
+    titles.map(anchor)
 }
 
 #[test]
