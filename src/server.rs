@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/statusz`, read from the one status snapshot.
+//! `/healthz`, `/readyz`, `/statusz` and `/metrics`, read from the one status snapshot.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,6 +20,7 @@ use tracing::{debug, info, warn};
 
 use crate::agent::Ping;
 use crate::logging::Repetition;
+use crate::metrics::{self, Metrics};
 use crate::status::Status;
 
 /// Connections served at once; more wait in the kernel's queue.
@@ -40,6 +41,8 @@ const LISTEN_RETRY: Duration = Duration::from_secs(5);
 pub struct Sources {
     /// `None` until the agent's loop has run once.
     pub status: watch::Receiver<Option<Status>>,
+    /// For scrapers.
+    pub metrics: Arc<Metrics>,
     /// To the agent's loop.
     pub pings: mpsc::Sender<Ping>,
 }
@@ -117,9 +120,10 @@ async fn answer(request: &Request<Incoming>, sources: &Sources) -> Response<Full
         "/healthz" => healthz(sources).await,
         "/readyz" => readyz(sources),
         "/statusz" => statusz(sources),
+        "/metrics" => metrics(sources),
         _ => text(
             StatusCode::NOT_FOUND,
-            "not found; try /healthz, /readyz or /statusz\n",
+            "not found; try /healthz, /readyz, /statusz or /metrics\n",
         ),
     }
 }
@@ -161,6 +165,13 @@ fn statusz(sources: &Sources) -> Response<Full<Bytes>> {
     let status = sources.status.borrow().clone();
     match serde_json::to_vec_pretty(&status) {
         Ok(body) => respond(StatusCode::OK, "application/json", body.into()),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+    }
+}
+
+fn metrics(sources: &Sources) -> Response<Full<Bytes>> {
+    match sources.metrics.page() {
+        Ok(page) => respond(StatusCode::OK, metrics::CONTENT_TYPE, page.into()),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
     }
 }

@@ -29,6 +29,7 @@ use tokio::signal::ctrl_c;
 use tokio::sync::{Notify, mpsc, watch};
 use untaint::agent::{self, Options};
 use untaint::api::{ApiServer, Source};
+use untaint::metrics::{Counters, Metrics};
 use untaint::server::{self, Sources};
 
 use inside::Pages;
@@ -64,15 +65,18 @@ async fn demonstrate() -> Result<bool> {
     let rules = rules::written(&scene.net_d(), scene.health_port());
     report::introduction(&scene, &rules)?;
     let configuration = rules::parse(&rules)?;
-    let api = ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?;
+    let api = Arc::new(ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?);
     let options = Options {
         node_name: NODE.into(),
         once: None,
     };
     let (sender, status) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
+    let counters = Counters::default();
+    let metrics = Metrics::new(api.traffic(), status.clone(), counters.clone());
     let sources = Sources {
         status: status.clone(),
+        metrics: Arc::new(metrics),
         pings,
     };
     let start = Notify::new();
@@ -80,7 +84,7 @@ async fn demonstrate() -> Result<bool> {
         start.notified().await;
         let server = server::serve((Ipv4Addr::LOCALHOST, 0).into(), sources);
         tokio::select! {
-            () = agent::run(configuration, Arc::new(api), options, sender, pinged) => {}
+            () = agent::run(configuration, api, options, sender, counters, pinged) => {}
             () = server => {}
         }
         anyhow!("the agent ended")

@@ -21,6 +21,7 @@ use crate::config::Configuration;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
+use crate::metrics::Counters;
 use crate::node;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
@@ -55,13 +56,14 @@ pub async fn run(
     api: Arc<ApiServer>,
     options: Options,
     status: watch::Sender<Option<Status>>,
+    counters: Counters,
     pings: mpsc::Receiver<Ping>,
 ) {
     let (news, heard) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
     let watching = api_watch::run(&api, collection, news, is_urgent);
-    let agent = Agent::new(configuration, &api, options, status, urgent);
+    let agent = Agent::new(configuration, &api, options, status, counters, urgent);
     tokio::select! {
         () = agent.work(heard, pings) => {}
         () = watching => {}
@@ -92,6 +94,7 @@ impl<'a> Agent<'a> {
         api: &'a Arc<ApiServer>,
         options: Options,
         status: watch::Sender<Option<Status>>,
+        counters: Counters,
         urgent: watch::Sender<bool>,
     ) -> Self {
         let (sender, updates) = mpsc::channel(QUEUE);
@@ -105,7 +108,7 @@ impl<'a> Agent<'a> {
                 urgent: urgent.subscribe(),
             },
         };
-        let teller = Teller::default();
+        let teller = Teller::new(counters);
         let boot = boot::just_now();
         let rules = configuration.rules.into_iter().enumerate();
         let rules = rules.map(|(index, rule)| {

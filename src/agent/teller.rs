@@ -2,16 +2,23 @@
 
 use tracing::debug;
 
+use crate::metrics::Counters;
 use crate::notice::Notice;
 
 /// Tells of what happens to rules.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Teller {}
+pub(super) struct Teller {
+    counters: Counters,
+}
 
 impl Teller {
+    pub(super) fn new(counters: Counters) -> Self {
+        Self { counters }
+    }
+
     /// `aloud`: where each telling costs a reader something, and not merely counted.
-    #[expect(clippy::unused_self, reason = "metrics and Events come here")]
     pub(super) fn tell(&self, notice: &Notice, aloud: bool) {
+        self.counters.count(notice);
         if aloud {
             notice.log();
         } else {

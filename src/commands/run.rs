@@ -11,6 +11,7 @@ use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
 use crate::config::{self, Configuration};
+use crate::metrics::{Counters, Metrics};
 use crate::server::{self, Sources};
 use crate::status::{RuleStatus, Status};
 
@@ -52,11 +53,15 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         .await
         .map_err(|error| Failure::Usage(error.to_string()))?;
     introduce(&configuration, &node_name, &api);
+    let api = Arc::new(api);
 
     let (status, status_receiver) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
+    let counters = Counters::default();
+    let metrics = Metrics::new(api.traffic(), status_receiver.clone(), counters.clone());
     let sources = Sources {
         status: status_receiver.clone(),
+        metrics: Arc::new(metrics),
         pings,
     };
     let server = async {
@@ -69,7 +74,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         node_name,
         once: once.then_some(settle),
     };
-    let work = agent::run(configuration, Arc::new(api), options, status, pinged);
+    let work = agent::run(configuration, api, options, status, counters, pinged);
     tokio::select! {
         done = in_time(limit, work) => Ok(match (once, done) {
             (true, true) => Exit::Done,

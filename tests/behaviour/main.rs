@@ -12,6 +12,7 @@ mod credentials;
 mod denial;
 mod faults;
 mod karpenter;
+mod metrics;
 mod observations;
 mod once;
 mod removal;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use testkit::agent::Agent;
 use testkit::skip::skip;
 
+use crate::metrics::{LISTEN, Page};
 use crate::scene::{FOREIGN, Gates, OnCluster, PROGRAM};
 
 const TAINT: &str = "example.com/not-ready:NoSchedule";
@@ -27,7 +28,7 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
     let Some(scene) = OnCluster::with("retaint", &[TAINT, FOREIGN], gates().await).await else {
         return;
     };
-    let agent = scene.agent(&[]);
+    let agent = scene.agent(&LISTEN);
     scene.wait_for_taints(&[FOREIGN]).await;
     scene.gates.health.set(503);
     let closed = Instant::now();
@@ -36,6 +37,10 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
     let line = agent.wait_for_message("put the taint back").await.unwrap();
     let waits_for = line["waits_for"].as_str().unwrap();
     assert!(waits_for.starts_with("agent: "), "{line}");
+    Page::of(&agent).await.has(&[
+        (r#"untaint_rule_put_backs_total{rule="cni"}"#, "1"),
+        (r#"untaint_rule_state{rule="cni",state="waiting"}"#, "1"),
+    ]);
     scene.gates.health.set(200);
     scene.wait_for_taints(&[FOREIGN]).await;
     assert_eq!(agent.count("put the taint back"), 1);
