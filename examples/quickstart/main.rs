@@ -1,4 +1,5 @@
-//! The main job in one command, without a cluster: `cargo run --example quickstart`.
+//! The main job in one command, without a cluster: `cargo run --example quickstart`, or with `-- --metrics` to see the
+//! agent's metrics page in the end.
 //!
 //! The real agent, in this process, watches over a Node of a stand-in for the API server, while a CNI and a CSI driver
 //! come up and GPUs do not. What happens is told line by line, then judged: the exit code is 0 only if each taint went
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
+use clap::Parser;
 use tokio::signal::ctrl_c;
 use tokio::sync::{Notify, mpsc, watch};
 use untaint::agent::{self, Options};
@@ -38,15 +40,25 @@ use logs::Logs;
 use observer::Observer;
 use rules::{EXPECTED, NODE};
 use scene::Scene;
+use timeline::say;
+
+/// Shows the main job done, without a cluster.
+#[derive(Parser)]
+struct Args {
+    /// Print the agent's metrics page in the end.
+    #[arg(long)]
+    metrics: bool,
+}
 
 fn main() -> ExitCode {
+    let Args { metrics } = Args::parse();
     // As the program does it: see src/main.rs.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let verified = match runtime {
-        Ok(runtime) => runtime.block_on(demonstrate()),
+        Ok(runtime) => runtime.block_on(demonstrate(metrics)),
         Err(error) => Err(error.into()),
     };
     match verified {
@@ -59,8 +71,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Gives whether all was as it should be.
-async fn demonstrate() -> Result<bool> {
+/// Gives whether all was as it should be. `show_metrics`: prints that page, too.
+async fn demonstrate(show_metrics: bool) -> Result<bool> {
     let logs = Logs::keep();
     let scene = Scene::set().await?;
     let rules = rules::written(&scene.net_d(), scene.health_port());
@@ -115,6 +127,9 @@ async fn demonstrate() -> Result<bool> {
     let mut verdict = verdict::judge(&record, &EXPECTED);
     if let Err(error) = played {
         verdict.problems.insert(0, format!("{error:#}"));
+    }
+    if show_metrics {
+        say(&format!("\n{}", pages.metrics.trim_end()))?;
     }
     report::summary(&scene.timeline, &record, &verdict)?;
     Ok(verdict.problems.is_empty())
