@@ -18,11 +18,12 @@ help: ## List the targets
 demo: ## See the main job done, without a cluster
 	cargo run --example quickstart
 
-# The programs of the control plane are built first, so that their minutes are seen. Where they cannot be, the tests
-# that need them say so; with CI=true, they fail.
+# The control plane and promtool are built first, so that their minutes are seen. Where they cannot be, the tests that
+# need them say so; with CI=true, they fail.
 .PHONY: test
 test: ## Run every test, those against a real API server included
 	@if assets=$$(tests/cluster/assets); then "$$assets/kube-apiserver" --version; else [[ $${CI:-} != true ]]; fi
+	@if assets=$$(tests/cluster/assets promtool); then "$$assets/promtool" --version; else [[ $${CI:-} != true ]]; fi
 	cargo test --workspace --no-fail-fast
 
 # The test that says when they are not up to date writes them.
@@ -68,4 +69,4 @@ release: ## Build the static binary and check that it is one, and small
 .PHONY: clean
 clean: ## Delete what was built, the control plane of the tests included
 	cargo clean
-	rm -rf tests/cluster/.assets
+	rm -rf tests/cluster/.assets tests/cluster/promtool/.assets

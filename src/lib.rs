@@ -1,6 +1,6 @@
 //! untaint removes a start-up taint from its own Node once the node is really ready for ordinary pods.
 //!
-//! Data flows one way: [`config`] → [`gate`] → [`rule`] (the decision) → [`node`] (the write) → `status` → `server`.
+//! Data flows one way: [`config`] → [`gate`] → [`rule`] (the decision) → [`node`] (the write) → `status` → `metrics` and `server`.
 //! [`taint`], [`conflist`], [`rule`], [`gate::threshold`] and [`node::patch`] are pure: contents and time come in as
 //! arguments. Only [`agent`] composes.
 
@@ -17,6 +17,7 @@ pub mod events;
 pub mod fs_watch;
 pub mod gate;
 pub mod logging;
+pub mod metrics;
 pub mod node;
 pub mod notice;
 pub mod reload;

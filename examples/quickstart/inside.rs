@@ -11,6 +11,8 @@ use crate::logs::Logs;
 pub(crate) struct Pages {
     /// The rules that `/statusz` calls overdue.
     pub(crate) overdue: Vec<String>,
+    /// `/metrics`.
+    pub(crate) metrics: String,
 }
 
 /// Asks for them as anybody on the node would.
@@ -20,7 +22,9 @@ pub(crate) async fn read(logs: &Logs) -> Result<Pages> {
         .iter()
         .find(|line| line.text("message") == "listening")
         .context("the agent does not listen")?;
-    let (_, status) = get(listening.text("address"), "/statusz").await?;
+    let address = listening.text("address");
+    let (_, metrics) = get(address, "/metrics").await?;
+    let (_, status) = get(address, "/statusz").await?;
     let mut status: Value = serde_json::from_str(&status).context("/statusz")?;
     let rules = status["rules"].take();
     let rules = rules.as_array().context("/statusz has no rules")?;
@@ -28,5 +32,6 @@ pub(crate) async fn read(logs: &Logs) -> Result<Pages> {
     let names = overdue.filter_map(|rule| rule["name"].as_str().map(str::to_owned));
     Ok(Pages {
         overdue: names.collect(),
+        metrics,
     })
 }

@@ -1,4 +1,5 @@
-//! The main job in one command, without a cluster: `cargo run --example quickstart`.
+//! The main job in one command, without a cluster: `cargo run --example quickstart`, or with `-- --metrics` to see the
+//! agent's metrics page in the end.
 //!
 //! The real agent, in this process, watches over a Node of a stand-in for the API server, while a CNI and a CSI driver
 //! come up and GPUs do not. What happens is told line by line, then judged: the exit code is 0 only if each taint went
@@ -25,11 +26,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
+use clap::Parser;
 use tokio::signal::ctrl_c;
 use tokio::sync::{Notify, mpsc, watch};
 use untaint::agent::{self, Options};
 use untaint::api::{ApiServer, Source};
-use untaint::events;
+use untaint::metrics::{Counters, Metrics};
 use untaint::reload::Loaded;
 use untaint::server::{self, Sources};
 
@@ -38,15 +40,25 @@ use logs::Logs;
 use observer::Observer;
 use rules::{EXPECTED, NODE};
 use scene::Scene;
+use timeline::say;
+
+/// Shows the main job done, without a cluster.
+#[derive(Parser)]
+struct Args {
+    /// Print the agent's metrics page in the end.
+    #[arg(long)]
+    metrics: bool,
+}
 
 fn main() -> ExitCode {
+    let Args { metrics } = Args::parse();
     // As the program does it: see src/main.rs.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let verified = match runtime {
-        Ok(runtime) => runtime.block_on(demonstrate()),
+        Ok(runtime) => runtime.block_on(demonstrate(metrics)),
         Err(error) => Err(error.into()),
     };
     match verified {
@@ -59,28 +71,31 @@ fn main() -> ExitCode {
     }
 }
 
-/// Gives whether all was as it should be.
-async fn demonstrate() -> Result<bool> {
+/// Gives whether all was as it should be. `show_metrics`: prints that page, too.
+async fn demonstrate(show_metrics: bool) -> Result<bool> {
     let logs = Logs::keep();
     let scene = Scene::set().await?;
     let rules = rules::written(&scene.net_d(), scene.health_port());
     report::introduction(&scene, &rules)?;
     let configuration = rules::parse(&rules)?;
     let api = Arc::new(ApiServer::new(Source::Kubeconfig(scene.kubeconfig()?)).await?);
-    // The configuration asks for none.
-    let (events, _publisher) = events::channel(Arc::clone(&api), NODE.into());
     let loaded = Loaded::without_file(configuration);
+    let counters = Counters::default();
     let options = Options {
         node_name: NODE.into(),
         once: None,
         dry_run: false,
+        counters: counters.clone(),
+        events: None,
     };
     // The configuration stays as it is.
     let (_reloads, reloaded) = mpsc::channel(1);
     let (sender, status) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
+    let metrics = Metrics::new(api.traffic(), status.clone(), counters);
     let sources = Sources {
         status: status.clone(),
+        metrics: Arc::new(metrics),
         pings,
     };
     let start = Notify::new();
@@ -88,7 +103,7 @@ async fn demonstrate() -> Result<bool> {
         start.notified().await;
         let server = server::serve((Ipv4Addr::LOCALHOST, 0).into(), sources);
         tokio::select! {
-            () = agent::run(loaded, reloaded, api, options, sender, pinged, events) => {}
+            () = agent::run(loaded, reloaded, api, options, sender, pinged) => {}
             () = server => {}
         }
         anyhow!("the agent ended")
@@ -113,6 +128,9 @@ async fn demonstrate() -> Result<bool> {
     let mut verdict = verdict::judge(&record, &EXPECTED);
     if let Err(error) = played {
         verdict.problems.insert(0, format!("{error:#}"));
+    }
+    if show_metrics {
+        say(&format!("\n{}", pages.metrics.trim_end()))?;
     }
     report::summary(&scene.timeline, &record, &verdict)?;
     Ok(verdict.problems.is_empty())

@@ -39,6 +39,10 @@ pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -
     list("taints left", left(record))?;
     list("overdue", &record.overdue)?;
     list("requests", &requests(&record.requests))?;
+    entry(
+        "more",
+        "on a node at 127.0.0.1:9468/statusz and /metrics; of this run, with --metrics",
+    )?;
     for problem in &verdict.problems {
         entry("wrong", &timeline.paint(Tone::Bad, problem))?;
     }

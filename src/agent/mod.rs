@@ -23,6 +23,7 @@ use crate::events;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
+use crate::metrics::Counters;
 use crate::node;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
@@ -49,6 +50,10 @@ pub struct Options {
     pub once: Option<Duration>,
     /// Write nothing, whatever the rules say.
     pub dry_run: bool,
+    /// Count here what happens.
+    pub counters: Counters,
+    /// Tell of it here, where the configuration says so.
+    pub events: Option<events::Sender>,
 }
 
 /// Answers that the loop is alive.
@@ -63,13 +68,12 @@ pub async fn run(
     options: Options,
     status: watch::Sender<Option<Status>>,
     pings: mpsc::Receiver<Ping>,
-    events: events::Sender,
 ) {
     let (news, heard) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
     let watching = api_watch::run(&api, collection, news, is_urgent);
-    let agent = Agent::new(loaded, &api, options, status, urgent, Teller::new(events));
+    let agent = Agent::new(loaded, &api, options, status, urgent);
     tokio::select! {
         () = agent.work(heard, reloads, pings) => {}
         () = watching => {}
@@ -108,7 +112,6 @@ impl<'a> Agent<'a> {
         options: Options,
         status: watch::Sender<Option<Status>>,
         urgent: watch::Sender<bool>,
-        teller: Teller,
     ) -> Self {
         let (sender, updates) = mpsc::channel(QUEUE);
         let (sight, node) = watch::channel(NodeSight::default());
@@ -128,7 +131,7 @@ impl<'a> Agent<'a> {
             configuration: loaded.status,
             rules: Vec::new(),
             surroundings,
-            teller,
+            teller: Teller::new(options.counters, options.events),
             boot: boot::just_now(),
             latest: Latest::default(),
             seen: false,

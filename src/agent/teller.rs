@@ -3,18 +3,19 @@
 use tracing::debug;
 
 use crate::events;
+use crate::metrics::Counters;
 use crate::notice::Notice;
 
 /// Tells of what happens to rules.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Teller {
+    counters: Counters,
     events: Option<events::Sender>,
 }
 
 impl Teller {
-    pub(super) fn new(events: events::Sender) -> Self {
-        let events = Some(events);
-        Self { events }
+    pub(super) fn new(counters: Counters, events: Option<events::Sender>) -> Self {
+        Self { counters, events }
     }
 
     /// At first there are none.
@@ -26,6 +27,7 @@ impl Teller {
 
     /// `aloud`: where each telling costs a reader something, and not merely counted.
     pub(super) fn tell(&self, notice: &Notice, aloud: bool) {
+        self.counters.count(notice);
         if !aloud {
             debug!(?notice, "not told: it happens too often");
             return;
@@ -37,9 +39,9 @@ impl Teller {
     }
 
     /// The configuration file is bad. The log has it from where that was found.
-    pub(super) fn tell_of_bad_file(&self, node_uid: &str, message: &str) {
+    pub(super) fn tell_of_bad_file(&self, node_uid: &str, problems: &str) {
         if let Some(events) = &self.events {
-            events.send_of_bad_file(node_uid, message);
+            events.send_of_bad_file(node_uid, problems);
         }
     }
 }

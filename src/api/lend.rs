@@ -8,7 +8,7 @@ use kube::Client;
 use kube::client::Body;
 use tower::{BoxError, service_fn};
 
-use super::{ApiError, ApiServer, in_time};
+use super::{ApiError, ApiServer, whole};
 
 impl ApiServer {
     /// A client whose requests go the way of all others: on their connection, with the credentials of the moment, within
@@ -22,7 +22,7 @@ impl ApiServer {
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect_bytes().await?.to_vec();
-                let answer = in_time(api.read(Request::from_parts(head, body))).await?;
+                let answer = api.send(Request::from_parts(head, body), whole).await?;
                 Ok::<_, BoxError>(Response::new(Full::new(answer)))
             }
         });

@@ -8,6 +8,7 @@ mod error;
 mod lend;
 pub mod object;
 mod stream;
+pub mod traffic;
 pub mod watch;
 
 use std::path::PathBuf;
@@ -17,15 +18,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
-use http::{Request, Response, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::{Instant, timeout_at};
 
 pub use error::ApiError;
 pub use stream::Lines;
+use traffic::{End, Traffic};
 
 /// From sending a request to the last byte of its answer; for a watch, to its answer's headers.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,6 +54,7 @@ pub struct ApiServer {
     lists: AtomicBool,
     /// One reading of the credentials at a time: each holds a thread for as long as a file system hangs.
     reading: Arc<AsyncMutex<()>>,
+    traffic: Traffic,
 }
 
 impl ApiServer {
@@ -64,6 +68,7 @@ impl ApiServer {
             client: Mutex::new(Some(client)),
             lists: AtomicBool::new(false),
             reading,
+            traffic: Traffic::default(),
         })
     }
 
@@ -73,19 +78,24 @@ impl ApiServer {
         &self.url
     }
 
+    /// What is counted of the requests.
+    #[must_use]
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
     /// Sends `request` and reads its answer as a `T`.
     pub async fn request<T: DeserializeOwned>(
         &self,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let body = self.bounded(self.read(request)).await?;
+        let body = self.judge(self.send(request, whole).await)?;
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
     }
 
     /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
-        let response = self.bounded(self.send(request)).await?;
-        Ok(Lines::new(response.into_body()))
+        self.judge(self.send(request, lines).await)
     }
 
     /// Whether watches are to begin with a list.
@@ -97,12 +107,8 @@ impl ApiServer {
         self.lists.store(true, Ordering::Relaxed);
     }
 
-    /// Ends what takes too long. Its connection may be dead without knowing it, so it is not used again.
-    async fn bounded<T>(
-        &self,
-        work: impl Future<Output = Result<T, ApiError>>,
-    ) -> Result<T, ApiError> {
-        let result = in_time(work).await;
+    /// After a failure of the connection it is not used again: it may be dead without knowing it.
+    fn judge<T>(&self, result: Result<T, ApiError>) -> Result<T, ApiError> {
         if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
             self.keep(None);
         }
@@ -113,24 +119,21 @@ impl ApiServer {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
-    /// Sends `request` and reads its answer as a whole.
-    async fn read(&self, request: Request<Vec<u8>>) -> Result<Bytes, ApiError> {
-        let response = self.send(request).await?;
-        Limited::new(response.into_body(), MAX_ANSWER)
-            .collect()
-            .await
-            .map(http_body_util::Collected::to_bytes)
-            .map_err(|error| ApiError::transport(error.as_ref()))
-    }
-
-    async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, ApiError> {
+    /// Gives what `read` makes of the answer.
+    async fn send<T, F: Future<Output = Result<T, ApiError>>>(
+        &self,
+        request: Request<Vec<u8>>,
+        read: fn(Response<Body>) -> F,
+    ) -> Result<T, ApiError> {
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        let attempt = |client, request| self.attempt(client, request, read, deadline);
         let cached = self
             .client
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         if let Some(client) = cached {
-            match attempt(&client, request.clone()).await {
+            match attempt(client, request.clone()).await {
                 Err(ApiError::Certificate(_)) => {}
                 Err(error) if error.code() == Some(401) => {}
                 answer => return answer,
@@ -139,18 +142,42 @@ impl ApiServer {
         }
         let (client, _) = connect::client(&self.source, &self.reading).await?;
         self.keep(Some(client.clone()));
-        attempt(&client, request).await
+        attempt(client, request).await
+    }
+
+    /// One request on the wire, ended at its `deadline`, and counted.
+    async fn attempt<T, F: Future<Output = Result<T, ApiError>>>(
+        &self,
+        client: Client,
+        request: Request<Vec<u8>>,
+        read: fn(Response<Body>) -> F,
+        deadline: Instant,
+    ) -> Result<T, ApiError> {
+        let mut counted = self.traffic.begin(&request);
+        let result = timeout_at(deadline, exchange(&client, request, read)).await;
+        counted.end = match &result {
+            Ok(Ok((code, _))) => End::Answer(code.as_u16()),
+            Ok(Err(error)) => error.code().map_or(End::Error, End::Answer),
+            Err(_) => End::Timeout,
+        };
+        let result = result.unwrap_or_else(|_| {
+            let limit = REQUEST_TIMEOUT.as_secs();
+            Err(ApiError::Transport(format!("no answer within {limit} s")))
+        });
+        result.map(|(_, answer)| answer)
     }
 }
 
-async fn in_time<T>(work: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
-    let late = |_| {
-        let limit = REQUEST_TIMEOUT.as_secs();
-        Err(ApiError::Transport(format!("no answer within {limit} s")))
-    };
-    tokio::time::timeout(REQUEST_TIMEOUT, work)
+async fn whole(response: Response<Body>) -> Result<Bytes, ApiError> {
+    Limited::new(response.into_body(), MAX_ANSWER)
+        .collect()
         .await
-        .unwrap_or_else(late)
+        .map(http_body_util::Collected::to_bytes)
+        .map_err(|error| ApiError::transport(error.as_ref()))
+}
+
+async fn lines(response: Response<Body>) -> Result<Lines, ApiError> {
+    Ok(Lines::new(response.into_body()))
 }
 
 /// A request whose parameters were right.
@@ -160,25 +187,25 @@ pub(crate) fn valid(
     request.map_err(|error| ApiError::Malformed(error.to_string()))
 }
 
-/// One request on the wire; an answer of 400 or more is an error.
-async fn attempt(client: &Client, request: Request<Vec<u8>>) -> Result<Response<Body>, ApiError> {
+/// The answer's status code and what `read` makes of it; a code of 400 or more is an error.
+async fn exchange<T, F: Future<Output = Result<T, ApiError>>>(
+    client: &Client,
+    request: Request<Vec<u8>>,
+    read: fn(Response<Body>) -> F,
+) -> Result<(StatusCode, T), ApiError> {
     let response = client
         .send(request.map(Body::from))
         .await
         .map_err(|error| ApiError::transport(&error))?;
     let code = response.status();
     if code.as_u16() < 400 {
-        return Ok(response);
+        return Ok((code, read(response).await?));
     }
     let retry_after = response
         .headers()
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.trim().parse().ok())
         .map(Duration::from_secs);
-    let body = Limited::new(response.into_body(), MAX_ANSWER)
-        .collect()
-        .await
-        .map(http_body_util::Collected::to_bytes)
-        .unwrap_or_default();
+    let body = whole(response).await.unwrap_or_default();
     Err(ApiError::refused(code.as_u16(), retry_after, &body))
 }

@@ -82,6 +82,7 @@ pub async fn run<T: Object>(
     news: mpsc::Sender<News<T>>,
     mut urgent: watch::Receiver<bool>,
 ) {
+    let restarts = api.traffic.restarts(&collection.path);
     let mut watch = Watch {
         api,
         collection,
@@ -121,6 +122,8 @@ pub async fn run<T: Object>(
         let wait = backoff.next(cap).max(asked);
         // What is known is not kept up to date meanwhile.
         let often = || ApiError::Transport("the watch ends again and again".into());
+        let restarts = error.as_ref().map_or(&restarts.ended, |_| &restarts.failed);
+        restarts.inc();
         let error = error.or_else(|| (wait > CLEAN_WAIT).then(often));
         if watch.news.send(News::Ended(error)).await.is_err() {
             return;

@@ -15,6 +15,7 @@ use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
 use crate::config;
 use crate::events;
+use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded};
 use crate::server::{self, Sources};
 use crate::status::{ConfigurationStatus, RuleStatus, Status};
@@ -55,13 +56,16 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let api = ApiServer::new(source)
         .await
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let api = Arc::new(api);
     introduce(&loaded.status, &node_name, &api);
+    let api = Arc::new(api);
 
     let (status, status_receiver) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
+    let counters = Counters::default();
+    let metrics = Metrics::new(api.traffic(), status_receiver.clone(), counters.clone());
     let sources = Sources {
         status: status_receiver.clone(),
+        metrics: Arc::new(metrics),
         pings,
     };
     let server = async {
@@ -84,8 +88,10 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         node_name,
         once: once.then_some(settle),
         dry_run,
+        counters,
+        events: Some(events),
     };
-    let work = agent::run(loaded, reloads, api, options, status, pinged, events);
+    let work = agent::run(loaded, reloads, api, options, status, pinged);
     let result = tokio::select! {
         done = in_time(limit, work) => Ok(match (once, done) {
             (true, true) => Exit::Done,

@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/statusz`, read from the one status snapshot.
+//! `/healthz`, `/readyz`, `/statusz` and `/metrics`, read from the one status snapshot.
 
 mod accept;
 mod page;
@@ -27,6 +27,7 @@ use tracing::{debug, info, warn};
 
 use crate::agent::Ping;
 use crate::logging::Repetition;
+use crate::metrics::{self, Metrics};
 use crate::status::Status;
 
 /// Connections served at once; more wait in the kernel's queue.
@@ -47,6 +48,8 @@ const LISTEN_RETRY: Duration = Duration::from_secs(5);
 pub struct Sources {
     /// `None` until the agent's loop has run once.
     pub status: watch::Receiver<Option<Status>>,
+    /// For scrapers.
+    pub metrics: Arc<Metrics>,
     /// To the agent's loop.
     pub pings: mpsc::Sender<Ping>,
 }
@@ -124,9 +127,10 @@ async fn answer(request: &Request<Incoming>, sources: &Sources) -> Response<Full
         "/healthz" => healthz(sources).await,
         "/readyz" => readyz(sources),
         "/statusz" => statusz(request, sources),
+        "/metrics" => metrics(sources),
         _ => text(
             StatusCode::NOT_FOUND,
-            "not found; try /healthz, /readyz or /statusz\n",
+            "not found; try /healthz, /readyz, /statusz or /metrics\n",
         ),
     }
 }
@@ -184,6 +188,13 @@ fn statusz(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Byte
 fn json(status: Option<&Status>) -> Response<Full<Bytes>> {
     match serde_json::to_vec_pretty(&status) {
         Ok(body) => respond(StatusCode::OK, "application/json", body.into()),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+    }
+}
+
+fn metrics(sources: &Sources) -> Response<Full<Bytes>> {
+    match sources.metrics.page() {
+        Ok(page) => respond(StatusCode::OK, metrics::CONTENT_TYPE, page.into()),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
     }
 }

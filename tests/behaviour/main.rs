@@ -14,6 +14,7 @@ mod denial;
 mod events;
 mod faults;
 mod karpenter;
+mod metrics;
 mod observations;
 mod once;
 mod reload;

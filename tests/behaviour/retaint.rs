@@ -7,6 +7,7 @@ use testkit::agent::Agent;
 use testkit::skip::skip;
 
 use crate::events::{ON, allow, told};
+use crate::metrics::{LISTEN, Page};
 use crate::scene::{FOREIGN, Gates, OnCluster, PROGRAM};
 
 const TAINT: &str = "example.com/not-ready:NoSchedule";
@@ -29,7 +30,7 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
         return;
     };
     allow(&scene).await;
-    let agent = scene.agent(&[]);
+    let agent = scene.agent(&LISTEN);
     scene.wait_for_taints(&[FOREIGN]).await;
     scene.gates.health.set(503);
     let closed = Instant::now();
@@ -44,6 +45,10 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
         (&event["type"], &event["note"]),
         (&"Warning".into(), &note.into())
     );
+    Page::of(&agent).await.has(&[
+        (r#"untaint_rule_put_backs_total{rule="cni"}"#, "1"),
+        (r#"untaint_rule_state{rule="cni",state="waiting"}"#, "1"),
+    ]);
     scene.gates.health.set(200);
     scene.wait_for_taints(&[FOREIGN]).await;
     assert_eq!(agent.count("put the taint back"), 1);

@@ -1,5 +1,6 @@
 //! Kustomizations as objects, and what of them runs the program.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -26,6 +27,18 @@ impl Objects {
         let directory = directory.to_str().unwrap();
         let yaml = cluster.kubectl(&["kustomize", directory]).await.unwrap();
         Self(serde_yaml::from_multiple(&yaml).unwrap())
+    }
+
+    /// Of the DaemonSet with one of `deploy/components`, as the comment there says.
+    pub(crate) async fn with_component(cluster: &Cluster, component: &str) -> Self {
+        let copy = copy();
+        let own = copy.path().join("own");
+        fs::create_dir(&own).unwrap();
+        let kustomization = format!(
+            "resources: [../deploy/daemonset]\ncomponents: [../deploy/components/{component}]\n"
+        );
+        fs::write(own.join("kustomization.yaml"), kustomization).unwrap();
+        Self::of(cluster, &own).await
     }
 
     pub(crate) fn all(&self, kind: &str) -> Vec<&Value> {

@@ -1,12 +1,13 @@
 //! What the real API server says to the manifests.
 
 use std::fs;
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use tempfile::tempdir;
 use testkit::cluster::{Cluster, fresh, shared};
 
-use crate::render::{FORMS, Objects, ROOT, copy};
+use crate::render::{FORMS, Objects, ROOT, list};
 
 async fn apply(cluster: &Cluster, arguments: &[&str]) {
     let mut all = vec!["apply", "--warnings-as-errors"];
@@ -126,13 +127,7 @@ async fn the_quota_for_gke_is_for_the_class_and_the_namespace_of_the_daemon_set(
     let Some(cluster) = shared().await else {
         return;
     };
-    let copy = copy();
-    let own = copy.path().join("own");
-    fs::create_dir(&own).unwrap();
-    let kustomization =
-        "resources: [../deploy/daemonset]\ncomponents: [../deploy/components/resource-quota]\n";
-    fs::write(own.join("kustomization.yaml"), kustomization).unwrap();
-    let objects = Objects::of(cluster, &own).await;
+    let objects = Objects::with_component(cluster, "resource-quota").await;
 
     let quota = objects.one("ResourceQuota");
     let daemon_set = objects.one("DaemonSet");
@@ -155,4 +150,37 @@ async fn the_quota_for_gke_is_for_the_class_and_the_namespace_of_the_daemon_set(
     quota["metadata"]["namespace"] = json!("quota");
     apply_object(cluster, &namespace, &[]).await;
     apply_object(cluster, &quota, &["--dry-run=server"]).await;
+}
+
+#[tokio::test]
+async fn where_it_is_scraped_it_listens_on_the_node_and_its_probe_asks_there() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let objects = Objects::with_component(cluster, "scraped").await;
+    let (program, _) = objects.runner();
+    let container = program.container;
+    let variable = |name: &str| {
+        let mut variables = list(&container["env"]).iter();
+        variables.find(|variable| variable["name"] == name).unwrap()
+    };
+    let field = &variable("HOST_IP")["valueFrom"]["fieldRef"]["fieldPath"];
+    assert_eq!(field, "status.hostIP");
+    let listen = variable("UNTAINT_LISTEN")["value"].as_str().unwrap();
+    let listen = listen.replace("$(HOST_IP)", "192.0.2.1");
+    let listen: SocketAddr = listen.parse().unwrap();
+    // Without a host, the probe asks at the pod's address, which is the node's.
+    assert_eq!(objects.pod()["hostNetwork"], true);
+    let probe = &container["readinessProbe"]["httpGet"];
+    assert_eq!(probe["host"], Value::Null);
+    assert_eq!(probe["port"], listen.port());
+    let port = json!([{"name": "metrics", "containerPort": listen.port()}]);
+    assert_eq!(container["ports"], port);
+
+    let mut daemon_set = objects.one("DaemonSet").clone();
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "scraped"}});
+    daemon_set["metadata"]["namespace"] = json!("scraped");
+    apply_object(cluster, &namespace, &[]).await;
+    apply_object(cluster, &daemon_set, &["--dry-run=server"]).await;
 }

@@ -3,14 +3,17 @@
 //! - [`api`]: a stand-in for the API server, in this process, with scripted answers.
 //! - [`proxy`]: network faults before any server.
 //! - [`cluster`]: the real API server.
+//! - [`promtool`]: the judge of metrics.
 //! - [`agent`]: the agent as a process, and [`health`]: an endpoint for it to probe.
 
 pub mod agent;
 pub mod api;
+mod assets;
 pub mod cluster;
 pub mod health;
 pub mod kubeconfig;
 mod nodes;
+pub mod promtool;
 pub mod proxy;
 pub mod skip;
 mod tls;

@@ -2,7 +2,6 @@
 //! audit log. No controllers, no scheduler, no kubelet.
 
 mod agent;
-mod assets;
 mod audit;
 mod control_plane;
 mod nodes;
@@ -21,10 +20,10 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-pub use self::assets::available;
 pub use self::audit::AuditEntry;
 use self::control_plane::ControlPlane;
-use crate::skip::{say, skip};
+use crate::assets::CONTROL_PLANE;
+use crate::skip::say;
 
 /// A chosen port may be taken by the time it is used; so often a start is tried.
 const ATTEMPTS: usize = 3;
@@ -43,7 +42,7 @@ pub struct Cluster {
 /// panics instead.
 pub async fn shared() -> Option<&'static Cluster> {
     static SHARED: OnceCell<Result<Cluster>> = OnceCell::const_new();
-    programs().await?;
+    CONTROL_PLANE.or_skip().await?;
     match SHARED.get_or_init(|| Cluster::start(&[])).await {
         Ok(cluster) => Some(cluster),
         Err(error) => panic!("the cluster did not start: {error:#}"),
@@ -52,27 +51,20 @@ pub async fn shared() -> Option<&'static Cluster> {
 
 /// A cluster of the test's own, with more flags for kube-apiserver. `None`: as for [`shared`].
 pub async fn fresh(flags: &[&str]) -> Option<Cluster> {
-    programs().await?;
+    CONTROL_PLANE.or_skip().await?;
     match Cluster::start(flags).await {
         Ok(cluster) => Some(cluster),
         Err(error) => panic!("the cluster did not start: {error:#}"),
     }
 }
 
-async fn programs() -> Option<&'static Path> {
-    match available().await {
-        Ok(programs) => Some(programs),
-        Err(reason) => {
-            skip(reason);
-            None
-        }
-    }
-}
-
 impl Cluster {
     /// Starts one, with more flags for kube-apiserver, and returns when it is ready.
     pub async fn start(flags: &[&str]) -> Result<Self> {
-        let programs = available().await.map_err(anyhow::Error::msg)?;
+        let programs = CONTROL_PLANE
+            .directory()
+            .await
+            .map_err(anyhow::Error::msg)?;
         let mut attempt = 1;
         let control_plane = loop {
             match ControlPlane::start(programs, flags).await {

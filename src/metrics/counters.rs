@@ -1,0 +1,165 @@
+//! What happened to the rules, from the notices.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::histogram::Histogram;
+
+use super::family;
+use crate::notice::{Notice, What};
+use crate::status::RuleStatus;
+
+/// Seconds from the first sight of a taint: a node takes seconds to minutes to be ready, and a deadline is 600 unless
+/// configured otherwise. There are few, as each is a series a rule and node.
+const SEEN_BUCKETS: [f64; 10] = [0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0];
+/// Seconds from when a rule was ready: milliseconds for the write alone, seconds where it was refused or had no answer,
+/// minutes while Karpenter has not registered the node.
+const READY_BUCKETS: [f64; 8] = [0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
+
+type Pick<T> = fn(&RuleCounts) -> T;
+
+const COUNTERS: [(&str, &str, Pick<u64>); 6] = [
+    (
+        "untaint_rule_removals",
+        "Taints removed, those included whose removal had no answer.",
+        |rule| rule.removals,
+    ),
+    (
+        "untaint_rule_removals_by_others",
+        "Times that somebody else removed the taint before the rule was ready.",
+        |rule| rule.removals_by_others,
+    ),
+    (
+        "untaint_rule_denials",
+        "Changes of the taint that the server refused.",
+        |rule| rule.denials,
+    ),
+    (
+        "untaint_rule_fights",
+        "Times that the taint came back as often as it was removed.",
+        |rule| rule.fights,
+    ),
+    (
+        "untaint_rule_deadlines",
+        "Times that the taint was there for longer than the rule's deadline.",
+        |rule| rule.deadlines,
+    ),
+    (
+        "untaint_rule_put_backs",
+        "Times that the taint was put back because a gate had closed.",
+        |rule| rule.put_backs,
+    ),
+];
+
+const HISTOGRAMS: [(&str, &str, Pick<Histogram>); 2] = [
+    (
+        "untaint_rule_seen_to_removed_seconds",
+        "Time from the first sight of a taint to its removal.",
+        |rule| rule.since_seen.clone(),
+    ),
+    (
+        "untaint_rule_ready_to_removed_seconds",
+        "Time from when the rule was ready to the removal of a taint.",
+        |rule| rule.since_ready.clone(),
+    ),
+];
+
+/// What is counted of each rule. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct Counters(Arc<Mutex<BTreeMap<String, RuleCounts>>>);
+
+#[derive(Debug)]
+struct RuleCounts {
+    removals: u64,
+    removals_by_others: u64,
+    denials: u64,
+    fights: u64,
+    deadlines: u64,
+    put_backs: u64,
+    since_seen: Histogram,
+    since_ready: Histogram,
+}
+
+impl Default for RuleCounts {
+    fn default() -> Self {
+        Self {
+            removals: 0,
+            removals_by_others: 0,
+            denials: 0,
+            fights: 0,
+            deadlines: 0,
+            put_backs: 0,
+            since_seen: Histogram::new(SEEN_BUCKETS),
+            since_ready: Histogram::new(READY_BUCKETS),
+        }
+    }
+}
+
+impl Counters {
+    /// Takes in what happened.
+    pub fn count(&self, notice: &Notice) {
+        let mut rules = self.rules();
+        let rule = rules.entry(notice.rule.clone()).or_default();
+        match &notice.what {
+            What::Removed {
+                since_seen,
+                since_ready,
+                ..
+            } => {
+                rule.removals += 1;
+                observe(&rule.since_seen, *since_seen);
+                observe(&rule.since_ready, *since_ready);
+            }
+            What::RemovedUnanswered => rule.removals += 1,
+            What::RemovedByOther { ready: false } => rule.removals_by_others += 1,
+            What::Denied { .. } => rule.denials += 1,
+            What::Fight => rule.fights += 1,
+            What::Deadline { .. } => rule.deadlines += 1,
+            What::PutBack { .. } => rule.put_backs += 1,
+            What::Tainted
+            | What::Restored(_)
+            | What::LongWait { .. }
+            | What::RemovedByOther { ready: true } => {}
+        }
+    }
+
+    /// Of `rules` alone; what was counted of others is forgotten.
+    pub(super) fn encode(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        rules: &[RuleStatus],
+    ) -> fmt::Result {
+        let mut counts = self.rules();
+        counts.retain(|name, _| rules.iter().any(|rule| rule.name == *name));
+        for rule in rules {
+            counts.entry(rule.name.clone()).or_default();
+        }
+        for (name, help, pick) in COUNTERS {
+            let series = counts
+                .iter()
+                .map(|(rule, counts)| ([("rule", rule.as_str())], ConstCounter::new(pick(counts))));
+            family(encoder, name, help, series)?;
+        }
+        for (name, help, pick) in HISTOGRAMS {
+            let series = counts
+                .iter()
+                .map(|(rule, counts)| ([("rule", rule.as_str())], pick(counts)));
+            family(encoder, name, help, series)?;
+        }
+        Ok(())
+    }
+
+    fn rules(&self) -> MutexGuard<'_, BTreeMap<String, RuleCounts>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn observe(histogram: &Histogram, duration: Option<Duration>) {
+    if let Some(duration) = duration {
+        histogram.observe(duration.as_secs_f64());
+    }
+}

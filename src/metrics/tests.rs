@@ -1,0 +1,173 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
+
+use super::*;
+use crate::config::DeadlineAction;
+use crate::node::patch::Action;
+use crate::notice::{Notice, What};
+use crate::status::{ApiStatus, ConfigurationStatus, GateStatus, NodeStatus, RuleStatus};
+
+fn status(rules: &[&str]) -> Status {
+    let since = Timestamp::UNIX_EPOCH;
+    let rule = |name: &&str| RuleStatus {
+        name: (*name).to_owned(),
+        taint: "t".into(),
+        decision: "waiting",
+        meaning: "",
+        since,
+        overdue: false,
+        dry_run: false,
+        gates: vec![GateStatus {
+            name: "gate".into(),
+            state: "closed",
+            message: String::new(),
+            since,
+        }],
+        last_removal: None,
+        denied: None,
+    };
+    Status {
+        version: "",
+        node: NodeStatus {
+            name: "node".into(),
+            seen: true,
+            resource_version: None,
+        },
+        configuration: ConfigurationStatus {
+            source: "file".into(),
+            sha256: None,
+            loaded: since,
+            reloads: 0,
+            failed_reloads: 0,
+            failing: false,
+            last_failure: None,
+        },
+        api: ApiStatus::default(),
+        rules: rules.iter().map(rule).collect(),
+    }
+}
+
+struct Scene {
+    status: watch::Sender<Option<Status>>,
+    counters: Counters,
+    metrics: Metrics,
+}
+
+impl Scene {
+    fn new(rules: &[&str]) -> Self {
+        let (sender, receiver) = watch::channel(Some(status(rules)));
+        let counters = Counters::default();
+        Self {
+            status: sender,
+            metrics: Metrics::new(&Traffic::default(), receiver, counters.clone()),
+            counters,
+        }
+    }
+
+    fn count(&self, rule: &str, what: What) {
+        let (rule, taint) = (rule.to_owned(), "t".to_owned());
+        self.counters.count(&Notice {
+            rule,
+            taint,
+            dry_run: false,
+            node_uid: None,
+            what,
+        });
+    }
+
+    /// Each series with its value.
+    fn series(&self) -> BTreeMap<String, String> {
+        let page = self.metrics.page().unwrap();
+        let lines = page.lines().filter(|line| !line.starts_with('#'));
+        let series = lines.map(|line| line.rsplit_once(' ').unwrap());
+        series
+            .map(|(series, value)| (series.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    /// The series that are not 0, without those whose values are no counts.
+    fn counted(&self) -> Vec<String> {
+        let series = self.series().into_iter();
+        series
+            .filter(|(name, value)| value != "0" && name.contains("rule=\"a\""))
+            .filter(|(name, _)| {
+                ["_total{", "_count{"]
+                    .iter()
+                    .any(|kind| name.contains(kind))
+            })
+            .map(|(name, _)| name.replace("{rule=\"a\"}", ""))
+            .collect()
+    }
+}
+
+#[test]
+fn each_notice_is_counted_as_what_it_is() {
+    let second = Some(Duration::from_secs(1));
+    let removed = |since_ready| What::Removed {
+        taint: Taint::default(),
+        since_seen: second,
+        since_ready,
+    };
+    let denied = What::Denied {
+        action: Action::Remove,
+        taint: Taint::default(),
+        message: "no".into(),
+    };
+    let deadline = What::Deadline {
+        after: Duration::from_secs(1),
+        action: DeadlineAction::Keep,
+        waits_for: String::new(),
+    };
+    let put_back = What::PutBack {
+        waits_for: String::new(),
+    };
+    let removals = "untaint_rule_removals_total";
+    let seen = "untaint_rule_seen_to_removed_seconds_count";
+    let ready = "untaint_rule_ready_to_removed_seconds_count";
+    let others = "untaint_rule_removals_by_others_total";
+    let table: [(What, &[&str]); 11] = [
+        (removed(second), &[ready, removals, seen]),
+        (removed(None), &[removals, seen]),
+        (What::RemovedUnanswered, &[removals]),
+        (What::RemovedByOther { ready: false }, &[others]),
+        (What::RemovedByOther { ready: true }, &[]),
+        (denied, &["untaint_rule_denials_total"]),
+        (What::Fight, &["untaint_rule_fights_total"]),
+        (deadline, &["untaint_rule_deadlines_total"]),
+        (put_back, &["untaint_rule_put_backs_total"]),
+        (What::Tainted, &[]),
+        (What::Restored(Taint::default()), &[]),
+    ];
+    for (what, expected) in table {
+        let scene = Scene::new(&["a", "b"]);
+        scene.count("a", what.clone());
+        assert_eq!(scene.counted(), expected, "{what:?}");
+    }
+}
+
+#[test]
+fn a_rule_that_disappears_takes_its_series_along_and_a_new_one_starts_with_all_of_them() {
+    let scene = Scene::new(&["a"]);
+    scene.count("a", What::Fight);
+    let of_a = scene.series();
+    assert_eq!(of_a["untaint_rule_fights_total{rule=\"a\"}"], "1");
+
+    scene.status.send(Some(status(&["b"]))).unwrap();
+    let of_b = scene.series();
+    let renamed = of_a.keys().map(|name| name.replace("\"a\"", "\"b\""));
+    assert!(renamed.eq(of_b.keys().cloned()), "{of_b:#?}");
+
+    scene.status.send(Some(status(&["a"]))).unwrap();
+    assert_eq!(scene.series()["untaint_rule_fights_total{rule=\"a\"}"], "0");
+}
+
+#[test]
+fn before_anything_is_known_of_the_rules_there_is_a_page_without_them() {
+    let (_, nothing) = watch::channel(None);
+    let metrics = Metrics::new(&Traffic::default(), nothing, Counters::default());
+    let page = metrics.page().unwrap();
+    assert!(page.contains("untaint_build_info") && !page.contains("_rule_"));
+}

@@ -1,0 +1,153 @@
+//! `docs/metrics.md` and what promtool says of it; the page as an answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tempfile::TempDir;
+use testkit::promtool::Promtool;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::{LISTEN, Page};
+use crate::scene::{Gates, OnStandIn};
+
+const DOCUMENT: &str = include_str!("../../../docs/metrics.md");
+const ALERTS_TEST: &str = include_str!("../../fixtures/metrics/alerts-test.yaml");
+
+async fn page() -> Page {
+    let scene = OnStandIn::with(&[], Gates::closed().await).await;
+    let agent = scene.agent(&LISTEN);
+    agent.wait_for_message("watching the node").await.unwrap();
+    Page::of(&agent).await
+}
+
+/// The code of the blocks in this language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let blocks = DOCUMENT.split("```").skip(1).step_by(2);
+    let wanted = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
+    wanted.collect()
+}
+
+fn alerts() -> &'static str {
+    let is_it = |block: &&str| block.starts_with("groups:");
+    blocks("yaml").into_iter().find(is_it).unwrap()
+}
+
+/// Labels as they stand on the page: name and value.
+fn labels(series: &str) -> impl Iterator<Item = (&str, &str)> {
+    let labels = series.split_once('{').map_or("", |(_, labels)| labels);
+    let labels = labels.trim_end_matches('}').split(',');
+    let labels = labels.filter_map(|label| label.split_once('='));
+    labels.map(|(name, value)| (name, value.trim_matches('"')))
+}
+
+#[tokio::test]
+async fn every_metric_is_in_its_document_with_its_type_and_labels() {
+    let page = page().await;
+    let types = page.text.lines().filter_map(|line| {
+        let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
+        Some((name.to_owned(), kind.to_owned()))
+    });
+    let types: BTreeMap<_, _> = types.collect();
+    let mut metrics = BTreeSet::new();
+    for series in page.series.keys() {
+        let name = series.split('{').next().unwrap();
+        let parts = ["_bucket", "_sum", "_count"];
+        let family = parts.iter().find_map(|part| {
+            let family = name.strip_suffix(part)?;
+            types.contains_key(family).then_some(family)
+        });
+        let name = family.unwrap_or(name);
+        let names = labels(series).map(|(name, _)| name);
+        let names: Vec<_> = names.filter(|name| *name != "le").collect();
+        metrics.insert((name.to_owned(), types[name].clone(), names.join(", ")));
+    }
+    let rows = DOCUMENT.lines().filter(|line| line.starts_with("| `"));
+    let documented = rows.map(|row| {
+        let row = row.replace('`', "");
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        (cells[1].into(), cells[2].into(), cells[3].into())
+    });
+    assert_eq!(documented.collect::<BTreeSet<_>>(), metrics);
+}
+
+#[tokio::test]
+async fn every_word_that_a_label_can_have_is_in_the_document() {
+    let spans: BTreeSet<_> = DOCUMENT.split('`').skip(1).step_by(2).collect();
+    for series in page().await.series.keys() {
+        for (label, value) in labels(series) {
+            let is_word = ["state", "verb", "resource", "reason", "result"].contains(&label);
+            assert!(!is_word || spans.contains(value), "{series}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_number_of_series_is_what_the_document_says() {
+    let page = page().await;
+    let count = |wanted: fn(&str) -> bool| {
+        let series = page.series.keys().filter(|series| wanted(series));
+        series.count()
+    };
+    let of_gates = count(|series| series.contains("gate=\""));
+    assert_eq!(of_gates, 2 * 3);
+    let of_rule = count(|series| series.contains("rule=\"") && !series.contains("gate=\""));
+    let rest = page.series.len() - of_gates - of_rule;
+    let said = format!("{of_rule} of them and 3 more for each gate; the rest are about {rest}");
+    assert!(DOCUMENT.replace('\n', " ").contains(&said), "{said}");
+}
+
+#[tokio::test]
+async fn the_alerts_and_queries_in_the_document_are_about_metrics_that_exist_and_do_what_they_say()
+{
+    let page = page().await;
+    let queries = blocks("promql").concat();
+    let names = [alerts(), &queries].concat();
+    let is_part = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+    for name in names
+        .split(is_part)
+        .filter(|word| word.starts_with("untaint_"))
+    {
+        let exists = |series: &String| series.split('{').next() == Some(name);
+        assert!(page.series.keys().any(exists), "{name}");
+    }
+    let Some(promtool) = Promtool::get().await else {
+        return;
+    };
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("alerts.yaml"), alerts()).unwrap();
+    let test = directory.path().join("alerts-test.yaml");
+    std::fs::write(&test, ALERTS_TEST).unwrap();
+    let test = ["test", "rules", test.to_str().unwrap()];
+    promtool.run(&test, "").await.unwrap();
+
+    let lines = queries.lines().filter(|line| !line.starts_with('#'));
+    let rules = lines
+        .enumerate()
+        .map(|(index, query)| format!("  - record: query:{index}\n    expr: >-\n      {query}\n"));
+    let rules: Vec<_> = rules.collect();
+    assert!(rules.len() > 3, "{rules:?}");
+    let rules = format!("groups:\n- name: queries\n  rules:\n{}", rules.concat());
+    promtool.run(&["check", "rules"], &rules).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_page_is_of_the_type_that_prometheus_knows_and_is_named_where_nothing_is_found() {
+    let scene = OnStandIn::with(&[], Gates::closed().await).await;
+    let agent = scene.agent(&LISTEN);
+    let listening = agent.wait_for_message("listening").await.unwrap();
+    let address = listening["address"].as_str().unwrap();
+    for method in ["GET", "HEAD"] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("{method} /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+        let kind = "content-type: text/plain; version=0.0.4; charset=utf-8";
+        assert!(head.lines().any(|line| line == kind), "{head}");
+        assert_eq!(body.is_empty(), method == "HEAD", "{body}");
+    }
+    let (code, body) = agent.get("/metric").await.unwrap();
+    assert!(code == 404 && body.contains("/metrics"), "{code} {body}");
+}
