@@ -92,7 +92,7 @@ async fn all(cluster: &Cluster, node: &str) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_removal_is_told_on_the_node_by_one_request_more() {
-    let Some(scene) = scene("told", &[FOREIGN, TAINT], READY).await else {
+    let Some(scene) = scene("events-told", &[FOREIGN, TAINT], READY).await else {
         return;
     };
     let _agent = scene.agent(&[]);
@@ -102,7 +102,7 @@ async fn a_removal_is_told_on_the_node_by_one_request_more() {
     let regarding = json!({
         "apiVersion": "v1",
         "kind": "Node",
-        "name": "told",
+        "name": scene.name,
         "uid": node["metadata"]["uid"],
     });
     assert_eq!(event["regarding"], regarding);
@@ -114,7 +114,7 @@ async fn a_removal_is_told_on_the_node_by_one_request_more() {
             "Removed the taint example.com/not-ready:NoExecute (rule ready)",
         ),
         ("reportingController", "untaint"),
-        ("reportingInstance", "told"),
+        ("reportingInstance", scene.name),
     ] {
         assert_eq!(event[field], value);
     }
@@ -130,13 +130,13 @@ async fn a_removal_is_told_on_the_node_by_one_request_more() {
         .collect();
     let expected = [
         ("watch", "/api/v1/nodes"),
-        ("patch", "/api/v1/nodes/told"),
+        ("patch", "/api/v1/nodes/events-told"),
         ("create", EVENTS),
     ];
     assert_eq!(requests, expected);
 
-    let description = scene.cluster.kubectl(&["describe", "node", "told"]);
-    let description = description.await.unwrap();
+    let describe = ["describe", "node", scene.name];
+    let description = scene.cluster.kubectl(&describe).await.unwrap();
     let line = description
         .lines()
         .find(|line| line.contains("TaintRemoved"))
@@ -151,7 +151,7 @@ async fn a_removal_is_told_on_the_node_by_one_request_more() {
 async fn each_rule_has_events_of_its_own() {
     let two = "- {name: two, taint: {key: two}, gates: []}\n";
     let rules = format!("{READY}{two}");
-    let Some(scene) = scene("two-rules", &[TAINT, "two:NoSchedule"], &rules).await else {
+    let Some(scene) = scene("events-two-rules", &[TAINT, "two:NoSchedule"], &rules).await else {
         return;
     };
     let mut agent = scene.agent(&["--once", "--settle", "0s"]);
@@ -169,7 +169,7 @@ async fn each_rule_has_events_of_its_own() {
 #[tokio::test]
 async fn a_taint_that_keeps_coming_back_is_one_event_that_counts_and_no_endless_stream_of_requests()
 {
-    let Some(scene) = scene("counted", &[TAINT], READY).await else {
+    let Some(scene) = scene("events-counted", &[TAINT], READY).await else {
         return;
     };
     let agent = scene.agent(&[]);
@@ -201,7 +201,7 @@ async fn a_taint_that_keeps_coming_back_is_one_event_that_counts_and_no_endless_
 async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
     let gates = "- name: early\n  taint: {key: example.com/not-ready}\n  \
         gates: [{name: file, file: {path: /nonexistent}}]\n";
-    let Some(scene) = scene("early", &[TAINT], gates).await else {
+    let Some(scene) = scene("events-early", &[TAINT], gates).await else {
         return;
     };
     let agent = scene.agent(&[]);
@@ -218,8 +218,8 @@ async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
 #[tokio::test]
 async fn a_long_wait_and_the_deadline_have_events_with_the_reason() {
     for (name, action, then) in [
-        ("long-keep", "Keep", "stays until every gate is open"),
-        ("long-remove", "Remove", "is removed all the same"),
+        ("events-keep", "Keep", "stays until every gate is open"),
+        ("events-remove", "Remove", "is removed all the same"),
     ] {
         let rule = format!(
             "- name: late\n  taint: {{key: example.com/not-ready}}\n  \
@@ -255,7 +255,7 @@ async fn a_long_wait_and_the_deadline_have_events_with_the_reason() {
 #[tokio::test]
 async fn a_removal_that_a_policy_denies_has_an_event_with_its_message() {
     let rule = "- {name: kept, taint: {key: kept}, gates: []}\n";
-    let Some(scene) = scene("kept", &["kept:NoSchedule", TAINT], rule).await else {
+    let Some(scene) = scene("events-kept", &["kept:NoSchedule", TAINT], rule).await else {
         return;
     };
     let _policy = keep_taint(&scene, "kept").await;
@@ -270,7 +270,7 @@ async fn a_removal_that_a_policy_denies_has_an_event_with_its_message() {
 
 #[tokio::test]
 async fn an_event_that_was_deleted_meanwhile_is_made_anew() {
-    let Some(scene) = scene("anew", &[TAINT], READY).await else {
+    let Some(scene) = scene("events-anew", &[TAINT], READY).await else {
         return;
     };
     let _agent = scene.agent(&[]);

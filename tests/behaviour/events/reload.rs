@@ -1,13 +1,13 @@
 //! Another configuration while the agent runs.
 
-use super::{ON, READY, all, scene, told};
+use super::{EVENTS, ON, READY, all, scene, told};
 use crate::scene::TAINT;
 
 const RELOADED: &str = "reloaded the configuration";
 
 #[tokio::test]
 async fn events_are_switched_on_and_off_while_the_agent_runs() {
-    let Some(scene) = scene("switched", &[TAINT], READY).await else {
+    let Some(scene) = scene("events-switched", &[TAINT], READY).await else {
         return;
     };
     let (cluster, name) = (scene.cluster, scene.name);
@@ -46,14 +46,14 @@ async fn events_are_switched_on_and_off_while_the_agent_runs() {
         [removed("again"), removed("ready")]
     );
     let requests = scene.requests().await;
-    let events = requests.iter().filter(|it| it.uri.contains("/events"));
+    let events = requests.iter().filter(|it| it.uri.starts_with(EVENTS));
     assert_eq!(events.count(), 2, "the second removal is not told of");
 }
 
 /// receptor#350 (B30).
 #[tokio::test]
 async fn a_bad_configuration_file_has_an_event() {
-    let Some(scene) = scene("bad-file-event", &[TAINT], READY).await else {
+    let Some(scene) = scene("events-bad-file", &[TAINT], READY).await else {
         return;
     };
     let _agent = scene.agent(&[]);

@@ -90,7 +90,7 @@ async fn hostile_reasons_are_cut_and_clean() {
         "- name: hostile\n  taint: {{key: example.com/not-ready}}\n  \
          deadline: {{after: 5s}}\n  gates:\n{gates}"
     );
-    let Some(scene) = scene("hostile", &[TAINT], &rule).await else {
+    let Some(scene) = scene("events-hostile", &[TAINT], &rule).await else {
         return;
     };
     let _agent = scene.agent(&[]);
