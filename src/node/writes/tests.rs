@@ -413,3 +413,13 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
     };
     assert_eq!(change.action, Action::Remove);
 }
+
+#[test]
+fn a_taint_that_is_gone_and_comes_back_has_no_denial_to_wait_for() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    scene.deny(&tainted);
+    assert!(matches!(scene.next(&tainted), Next::Wait(Some(_))));
+    assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
+    assert!(matches!(scene.next(&node(3, &["one"])), Next::Send(_)));
+}

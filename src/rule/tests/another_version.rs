@@ -1,7 +1,7 @@
 //! A rule that is configured anew while it is at work.
 
 use super::*;
-use crate::config::Deadline;
+use crate::config::{Deadline, Retaint};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -115,4 +115,20 @@ fn a_fight_goes_on_and_is_not_told_of_again() {
     state.reconfigure(now, version, State::Open);
     assert_eq!(step(&mut state, now, Some(&tainted()), true), None);
     assert!(matches!(state.decision(), Decision::Limited { .. }));
+}
+
+#[test]
+fn what_another_version_wanted_put_back_is_not_before_this_one_has_decided() {
+    let now = Instant::now();
+    let watchful = Rule {
+        retaint: Some(Retaint { after: MINUTE }),
+        ..rule()
+    };
+    let mut state = RuleState::new(watchful.clone(), None);
+    step(&mut state, now, Some(&clean()), false);
+    step(&mut state, now, Some(&clean()), false);
+    step(&mut state, now + MINUTE, Some(&clean()), false);
+    assert_eq!(state.decision(), Decision::Lapsed);
+    state.reconfigure(now + MINUTE, watchful, State::Unknown);
+    assert_eq!(state.decision(), Decision::Absent);
 }
