@@ -1,0 +1,193 @@
+//! What the server refuses to do with a taint.
+
+use super::*;
+
+#[test]
+fn a_denial_is_told_once_and_tried_again_ever_more_rarely() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let mut firsts = Vec::new();
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        let (_, verdict) = scene.deny(&tainted);
+        let Some(Verdict::Denied { message, first, .. }) = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert_eq!(message, "403: no");
+        firsts.push(first);
+        let Next::Wait(Some(until)) = scene.next(&tainted) else {
+            panic!("it should wait")
+        };
+        waits.push(until - scene.now);
+    }
+    assert_eq!(firsts.iter().filter(|first| **first).count(), 1);
+    assert!(firsts[0]);
+    assert!(waits[0] >= DENIED_BASE && waits[0] <= DENIED_BASE * 2);
+    assert!(waits.iter().all(|wait| *wait <= DENIED_CAP * 2));
+    assert!(
+        *waits.last().unwrap() >= DENIED_CAP,
+        "no more than one try a minute"
+    );
+    let removal = scene.due_removal(&tainted);
+    assert!(
+        matches!(scene.sent(&removal, &Ok(node(2, &[]))), Some(Verdict::Done)),
+        "recovers unaided"
+    );
+}
+
+#[test]
+fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &KEYS);
+    scene.deny(&tainted);
+    scene.deny(&tainted);
+    scene.deny(&tainted);
+    scene.now += DENIED_CAP * 2;
+    assert_eq!(
+        scene.writes.next(scene.now, &tainted, &Wanted::default()),
+        Next::Wait(None)
+    );
+    let one = TaintMatcher {
+        key: "one".into(),
+        value: None,
+        effect: None,
+    };
+    let Next::Send(removal) =
+        scene
+            .writes
+            .next(scene.now, &tainted, &wanted(std::slice::from_ref(&one)))
+    else {
+        panic!("it is due")
+    };
+    assert_eq!(
+        scene.writes.sent(scene.now, &removal, &refused(403, true)),
+        None
+    );
+    assert!(
+        scene
+            .writes
+            .read(
+                scene.now,
+                &wanted(std::slice::from_ref(&one)),
+                &Ok(tainted.clone())
+            )
+            .is_some()
+    );
+    let Next::Wait(Some(until)) =
+        scene
+            .writes
+            .next(scene.now, &tainted, &wanted(std::slice::from_ref(&one)))
+    else {
+        panic!("it should wait")
+    };
+    assert!(until > scene.now, "the other one's time is past");
+}
+
+#[test]
+fn a_refusal_of_a_node_that_may_not_be_read_either_is_told_at_once_and_tried_again_soon() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let removal = scene.due_removal(&tainted);
+    scene.sent(&removal, &refused(403, true));
+    assert_eq!(scene.next(&tainted), Next::Read);
+    assert!(matches!(
+        scene.read(&refused(403, true)),
+        Some(Verdict::Denied { first: true, .. })
+    ));
+    let Next::Wait(Some(until)) = scene.next(&tainted) else {
+        panic!("it should wait")
+    };
+    assert!(until - scene.now <= DENIED_BASE * 2);
+    scene.due_removal(&tainted);
+}
+
+#[test]
+fn a_refusal_of_a_patch_that_is_no_longer_right_is_no_denial() {
+    let mut scene = Scene::new();
+    let removal = scene.due_removal(&node(1, &["one"]));
+    scene.sent(&removal, &refused(422, true));
+    let moved = node(2, &["foreign", "one"]);
+    assert_eq!(scene.read(&Ok(moved.clone())), None);
+    assert_ne!(scene.due_removal(&moved), removal);
+}
+
+#[test]
+fn when_a_patch_of_several_taints_is_denied_each_is_tried_alone() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &KEYS);
+    assert_eq!(
+        scene.deny(&tainted),
+        (vec!["two".into(), "one".into()], None)
+    );
+    let (first, verdict) = scene.deny(&tainted);
+    assert!(matches!(verdict, Some(Verdict::Denied { first: true, .. })));
+    let other = scene.due_removal(&tainted);
+    assert_ne!(keys(&other.taints), first, "the other one is not held up");
+    let left = node(2, &[&first[0]]);
+    assert_eq!(scene.sent(&other, &Ok(left.clone())), Some(Verdict::Done));
+    assert_eq!(keys(&scene.due_removal(&left).taints), first);
+}
+
+#[test]
+fn a_taint_never_denied_does_not_go_with_one_that_is() {
+    let mut scene = Scene::new();
+    scene.deny(&node(1, &["one"]));
+    let removal = scene.due_removal(&node(2, &KEYS));
+    assert_eq!(keys(&removal.taints), ["two"]);
+}
+
+#[test]
+fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less_and_less_often() {
+    let mut scene = Scene::new();
+    let one = matchers().remove(0);
+    let put_back = Wanted {
+        put_back: vec![matchers()[1].to_taint()],
+        ..Wanted::default()
+    };
+    let before = node(1, &["foreign"]);
+    let mut waits = Vec::new();
+    for _ in 0..2 {
+        let Next::Send(change) = scene.writes.next(scene.now, &before, &put_back) else {
+            panic!("no change is due");
+        };
+        assert_eq!(change.action, Action::PutBack);
+        scene.sent(&change, &refused(403, true));
+        let answer = Ok(before.clone());
+        let verdict = scene.writes.read(scene.now, &put_back, &answer);
+        assert!(
+            matches!(
+                verdict,
+                Some(Verdict::Denied {
+                    action: Action::PutBack,
+                    ..
+                })
+            ),
+            "{verdict:?}"
+        );
+        let Next::Wait(Some(until)) = scene.writes.next(scene.now, &before, &put_back) else {
+            panic!("no wait");
+        };
+        waits.push(until - scene.now);
+        scene.now = until;
+    }
+    assert!(waits[1] >= 2 * DENIED_BASE, "{waits:?}");
+    let both = Wanted {
+        remove: vec![&one],
+        ..put_back
+    };
+    let tainted = node(2, &["one"]);
+    let Next::Send(change) = scene.writes.next(scene.now, &tainted, &both) else {
+        panic!("no change is due");
+    };
+    assert_eq!(change.action, Action::Remove);
+}
+
+#[test]
+fn a_taint_that_is_gone_and_comes_back_has_no_denial_to_wait_for() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    scene.deny(&tainted);
+    assert!(matches!(scene.next(&tainted), Next::Wait(Some(_))));
+    assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
+    assert!(matches!(scene.next(&node(3, &["one"])), Next::Send(_)));
+}
