@@ -11,6 +11,7 @@ mod blocking;
 mod boot;
 pub mod cli;
 pub mod commands;
+pub mod condition;
 pub mod config;
 pub mod conflist;
 pub mod events;

@@ -1,10 +1,11 @@
 //! The agent's requests beside the watch: which one is next, and what its answer leads to.
 
-use std::pin::Pin;
 use std::time::Instant;
 
 use super::Agent;
+use super::conditions::ConditionWrite;
 use super::once::Once;
+use super::pending::{Answer, Pending};
 use super::rule::RuleAtWork;
 use crate::api::ApiError;
 use crate::node;
@@ -33,55 +34,12 @@ impl Call {
 }
 
 impl Pending<'_, Call> {
-    pub(super) fn is_change(&self) -> bool {
-        matches!(self.0, Some((Call::Send(_), _)))
-    }
-
-    /// Breaks off a change that is not `wanted` any more, and gives it.
-    pub(super) fn break_off_unless(&mut self, wanted: impl Fn(&Change) -> bool) -> Option<Change> {
-        let unwanted = self.0.take_if(|(call, _)| match call {
-            Call::Send(change) => !wanted(change),
-            Call::Read(_) | Call::Confirm(_) => false,
-        });
-        match unwanted {
-            Some((Call::Send(change), _)) => Some(change),
+    /// The change under way, if there is one.
+    pub(super) fn change(&self) -> Option<&Change> {
+        match self.call() {
+            Some(Call::Send(change)) => Some(change),
             _ => None,
         }
-    }
-}
-
-/// What is being told, and of the Node with which uid.
-pub(super) struct Telling {
-    condition: String,
-    uid: String,
-}
-
-pub(super) type Answer = Result<NodeView, ApiError>;
-type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
-
-/// The request of a kind that is under way, if there is one: at most one at a time.
-pub(super) struct Pending<'a, C>(Option<(C, Answering<'a>)>);
-
-impl<'a, C> Pending<'a, C> {
-    pub(super) const NONE: Self = Self(None);
-
-    pub(super) fn new(call: C, answer: impl Future<Output = Answer> + 'a) -> Self {
-        Self(Some((call, Box::pin(answer))))
-    }
-
-    pub(super) fn is_none(&self) -> bool {
-        self.0.is_none()
-    }
-
-    /// The answer; for ever, if there is no request. Safe to drop and call again.
-    pub(super) async fn answered(&mut self) -> (C, Answer) {
-        if let Some((_, answer)) = &mut self.0 {
-            let answer = answer.await;
-            if let Some((call, _)) = self.0.take() {
-                return (call, answer);
-            }
-        }
-        std::future::pending().await
     }
 }
 
@@ -93,7 +51,7 @@ impl<'a> Agent<'a> {
             return Pending::NONE;
         };
         let call = match self.writes.next(now, node, &wanted(&self.rules)) {
-            Next::Send(removal) => Call::Send(removal),
+            Next::Send(change) => Call::Send(change),
             Next::Read => Call::Read(node.metadata.uid.clone()),
             Next::Wait(until) => {
                 self.write_at = until;
@@ -158,7 +116,7 @@ impl<'a> Agent<'a> {
             Err(error) => self.connection.request_failed(&error),
         }
         if is_confirmed {
-            self.step(now);
+            self.step(now, None);
             return self.once.as_ref().is_some_and(|once| once.is_due(now));
         }
         if let (Call::Confirm(_), Some(once)) = (call, &mut self.once) {
@@ -186,51 +144,19 @@ impl<'a> Agent<'a> {
     pub(super) fn wake_at(
         &self,
         pending: &Pending<'_, Call>,
-        publishing: &Pending<'_, Telling>,
+        writing: &Pending<'_, ConditionWrite>,
     ) -> Option<Instant> {
-        let rules = self.rules.iter().filter_map(RuleAtWork::wake_at);
-        let rules = rules.filter(|_| !pending.is_change());
+        let change = pending.change();
+        let rules = self.rules.iter().filter(|rule| !rule.is_in(change));
+        let rules = rules.filter_map(RuleAtWork::wake_at);
         let once = self.once.as_ref().and_then(Once::due_at);
         let calls = once
             .into_iter()
             .chain(self.write_at)
             .filter(|_| pending.is_none());
-        let publications = self.rules.iter().filter_map(RuleAtWork::publish_at);
-        let publications = publications.filter(|_| publishing.is_none());
-        rules.chain(calls).chain(publications).min()
-    }
-
-    /// Starts the write of the first condition that is due now, if there is one.
-    pub(super) fn next_publication(&mut self, now: Instant) -> Pending<'a, Telling> {
-        let Some(node) = self.latest.get() else {
-            return Pending::NONE;
-        };
-        let mut due = self.rules.iter_mut();
-        let Some((condition, patch)) = due.find_map(|rule| rule.next_publication(now, node)) else {
-            return Pending::NONE;
-        };
-        let uid = node.metadata.uid.clone();
-        let (api, name) = (self.api, self.node_name.clone());
-        Pending::new(
-            Telling {
-                condition,
-                uid: uid.clone(),
-            },
-            async move { node::patch_status(api, &name, &uid, &patch).await },
-        )
-    }
-
-    /// Takes in the answer.
-    pub(super) fn take_published(&mut self, told: &Telling, answer: Answer) {
-        let now = Instant::now();
-        for rule in &mut self.rules {
-            rule.published(now, &told.condition, &answer);
-        }
-        match answer {
-            Ok(node) => self.offer_answer(&told.uid, node),
-            Err(error) if error.is_not_found() => self.gone(&told.uid),
-            Err(error) => self.connection.request_failed(&error),
-        }
+        let conditions = self.rules.iter().filter_map(RuleAtWork::condition_at);
+        let conditions = conditions.filter(|_| writing.is_none());
+        rules.chain(calls).chain(conditions).min()
     }
 }
 

@@ -1,9 +1,12 @@
 //! The only composer: brings the watch, the gates, the decisions and the writes together in one loop.
 
 mod calls;
+mod conditions;
 mod connection;
 pub(crate) mod gates;
+mod news;
 mod once;
+mod pending;
 mod reload;
 mod rule;
 mod teller;
@@ -14,7 +17,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
@@ -25,13 +28,14 @@ use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::metrics::Counters;
 use crate::node;
+use crate::node::patch::Change;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
 use crate::status::{ConfigurationStatus, NodeStatus, Status};
-use calls::Pending;
 use connection::Connection;
 use once::Once;
+use pending::Pending;
 use rule::RuleAtWork;
 use teller::Teller;
 
@@ -145,6 +149,8 @@ impl<'a> Agent<'a> {
             updates,
         };
         agent.follow(loaded.configuration);
+        // Rules that come later have not come up with the boot.
+        agent.boot = None;
         agent
     }
 
@@ -155,7 +161,7 @@ impl<'a> Agent<'a> {
         mut pings: mpsc::Receiver<Ping>,
     ) {
         let mut pending = Pending::NONE;
-        let mut publishing = Pending::NONE;
+        let mut writing = Pending::NONE;
         let mut alive_until = None;
         loop {
             // All that is known comes before what follows from it.
@@ -163,7 +169,7 @@ impl<'a> Agent<'a> {
                 self.hear(news);
             }
             while let Ok(reload) = reloads.try_recv() {
-                self.reload(reload, &mut pending);
+                self.reload(reload, &mut pending, &mut writing);
             }
             let now = Instant::now();
             while let Ok(update) = self.updates.try_recv() {
@@ -174,48 +180,49 @@ impl<'a> Agent<'a> {
                 self.rules.iter_mut().for_each(|rule| rule.paused(now));
             }
             // While a change is under way, what happens to its taints may be its own doing: its answer decides.
-            if !pending.is_change() {
-                self.step(now);
-            }
+            self.step(now, pending.change());
             if pending.is_none() {
                 pending = self.next_call(now);
             }
-            if publishing.is_none() {
-                publishing = self.next_publication(now);
+            if writing.is_none() {
+                writing = self.next_condition(now);
             }
-            self.publish();
+            self.update_status();
             // While open gates count for something, it must be noticed when this loop does not run.
             let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
             alive_until = counts.then(|| now + PAUSE);
             let wake = self
-                .wake_at(&pending, &publishing)
+                .wake_at(&pending, &writing)
                 .into_iter()
                 .chain(alive_until)
                 .min();
             tokio::select! {
                 Some(news) = heard.recv() => self.hear(news),
-                Some(reload) = reloads.recv() => self.reload(reload, &mut pending),
+                Some(reload) = reloads.recv() => self.reload(reload, &mut pending, &mut writing),
                 Some(update) = self.updates.recv() => self.take(Instant::now(), &update),
                 (call, answer) = pending.answered() => {
                     if self.take_answer(&call, answer) {
-                        self.publish();
+                        self.update_status();
                         return;
                     }
                 }
-                (told, answer) = publishing.answered() => self.take_published(&told, answer),
+                (write, answer) = writing.answered() => self.take_condition(&write, answer),
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
             }
         }
     }
 
-    fn step(&mut self, now: Instant) {
+    /// All rules but those whose taint is in the `change` under way decide anew.
+    fn step(&mut self, now: Instant, change: Option<&Change>) {
         let sight = NodeSight {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
         };
         for rule in &mut self.rules {
-            rule.step(now, &sight);
+            if !rule.is_in(change) {
+                rule.step(now, &sight);
+            }
         }
         self.sight.send_if_modified(|known| {
             *known != sight && {
@@ -237,59 +244,14 @@ impl<'a> Agent<'a> {
 
     /// Takes in what a condition reported; nothing comes of it if its gate is not configured any more.
     fn take(&mut self, now: Instant, update: &Update) {
-        self.rules.iter_mut().any(|rule| rule.take(now, update));
-    }
-
-    fn hear(&mut self, news: News<NodeView>) {
-        match news {
-            News::Afresh => self.latest.take_whatever_comes(),
-            News::Object(node) => self.offer(node),
-            News::Gone(uid) => self.gone(&uid),
-            News::Synced => {
-                self.connection.watching();
-                self.latest.told_all();
-                if self.latest.get().is_none() {
-                    self.tell_that_there_is_no_node();
-                }
+        for rule in &mut self.rules {
+            if rule.take(now, update) {
+                return;
             }
-            News::Ended(error) => self.connection.watch_ended(error.as_ref()),
         }
     }
 
-    fn offer(&mut self, node: NodeView) {
-        self.seen = true;
-        if self
-            .latest
-            .get()
-            .is_some_and(|known| known.metadata.uid != node.metadata.uid)
-        {
-            // What was learnt of writes to another Node is not about this one.
-            self.writes = Writes::default();
-        }
-        let resource_version = node.metadata.resource_version;
-        if self.latest.offer(node) {
-            debug!(resource_version, "saw the node");
-        } else {
-            debug!(resource_version, "dropped a node older than the one known");
-        }
-    }
-
-    fn gone(&mut self, uid: &str) {
-        if self.latest.gone(uid) {
-            // What was learnt of writes to it is not about the next Node of this name.
-            self.writes = Writes::default();
-            self.tell_that_there_is_no_node();
-        }
-    }
-
-    fn tell_that_there_is_no_node(&self) {
-        warn!(
-            node = self.node_name,
-            "there is no such node; waiting for it"
-        );
-    }
-
-    fn publish(&self) {
+    fn update_status(&self) {
         let status = Status {
             version: env!("CARGO_PKG_VERSION"),
             node: NodeStatus {

@@ -5,14 +5,21 @@ use std::time::Instant;
 use tracing::info;
 
 use super::Agent;
-use super::calls::{Call, Pending, wanted};
+use super::calls::{Call, wanted};
+use super::conditions::ConditionWrite;
+use super::pending::Pending;
 use super::rule::RuleAtWork;
 use crate::config::Configuration;
 use crate::reload::{Loaded, Reload};
 use crate::status::ConfigurationStatus;
 
 impl Agent<'_> {
-    pub(super) fn reload(&mut self, reload: Reload, pending: &mut Pending<'_, Call>) {
+    pub(super) fn reload(
+        &mut self,
+        reload: Reload,
+        pending: &mut Pending<'_, Call>,
+        writing: &mut Pending<'_, ConditionWrite>,
+    ) {
         match reload {
             Reload::Changed(Loaded {
                 configuration,
@@ -22,7 +29,7 @@ impl Agent<'_> {
                 info!(source, sha256, "reloaded the configuration");
                 self.configuration = status;
                 self.follow(configuration);
-                self.break_off_what_nobody_wants(pending);
+                self.break_off_what_nobody_wants(pending, writing);
             }
             Reload::Told(status) => {
                 let failure = status.last_failure.as_ref().filter(|_| status.failing);
@@ -68,14 +75,22 @@ impl Agent<'_> {
         }
     }
 
-    /// Nothing else is left of a change for a rule that is gone: what to send is asked of the rules each time.
-    fn break_off_what_nobody_wants(&mut self, pending: &mut Pending<'_, Call>) {
+    /// Nothing else is left of what a rule that is gone had written: what to send is asked of the rules each time.
+    fn break_off_what_nobody_wants(
+        &mut self,
+        pending: &mut Pending<'_, Call>,
+        writing: &mut Pending<'_, ConditionWrite>,
+    ) {
         let wanted = wanted(&self.rules);
-        let broken_off = pending.break_off_unless(|change| wanted.includes(change));
-        if let Some(change) = broken_off {
+        let broken_off = pending.break_off_unless(|call| match call {
+            Call::Send(change) => wanted.includes(change),
+            Call::Read(_) | Call::Confirm(_) => true,
+        });
+        if let Some(Call::Send(change)) = broken_off {
             info!("broke off a change that is not wanted any more");
             self.writes.broken_off();
             self.unanswered(&change);
         }
+        writing.break_off_unless(|write| self.wants(write));
     }
 }

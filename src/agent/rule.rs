@@ -17,7 +17,7 @@ use crate::gate::observation::NodeSight;
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::logging::Allowance;
-use crate::node::patch::Action;
+use crate::node::patch::{Action, Change};
 use crate::rule::{Decision, RuleState};
 use crate::status::RuleStatus;
 use publication::Publication;
@@ -114,11 +114,19 @@ impl RuleAtWork {
         }
     }
 
+    /// Whether `change` is about the rule's taint.
+    pub(super) fn is_in(&self, change: Option<&Change>) -> bool {
+        change.is_some_and(|change| {
+            let mut taints = change.taints.iter();
+            taints.any(|taint| self.is_behind(change.action, taint))
+        })
+    }
+
     /// Whether what becomes of `taint` is the rule's doing.
     fn is_behind(&self, action: Action, taint: &Taint) -> bool {
         let is_possible = match action {
             Action::Remove => self.decision().is_tainted(),
-            Action::PutBack => self.decision().is_absent() && self.rule().retaint.is_some(),
+            Action::PutBack => self.decision().is_absent(),
         };
         is_possible && self.rule().taint.matches(taint)
     }

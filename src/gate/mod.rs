@@ -52,25 +52,17 @@ pub enum Outcome {
     Closed(String),
     /// It could not be asked; why.
     Unknown(String),
+    /// Nothing has been asked yet.
+    Unevaluated,
+    /// Nothing is asked: the rule has no use for it now.
+    AtRest,
 }
 
 impl Outcome {
-    /// Nothing has been asked yet.
-    #[must_use]
-    pub fn unevaluated() -> Self {
-        Self::Unknown("not evaluated yet".into())
-    }
-
-    /// Nothing is asked: the rule has no use for it now.
-    #[must_use]
-    pub fn at_rest() -> Self {
-        Self::Unknown("at rest, as there is no taint to remove".into())
-    }
-
     /// Whether it comes from an evaluation.
     #[must_use]
     pub fn is_evaluated(&self) -> bool {
-        *self != Self::unevaluated() && *self != Self::at_rest()
+        !matches!(self, Self::Unevaluated | Self::AtRest)
     }
 
     /// Without the words.
@@ -79,7 +71,7 @@ impl Outcome {
         match self {
             Self::Open(_) => State::Open,
             Self::Closed(_) => State::Closed,
-            Self::Unknown(_) => State::Unknown,
+            Self::Unknown(_) | Self::Unevaluated | Self::AtRest => State::Unknown,
         }
     }
 
@@ -100,6 +92,8 @@ impl Outcome {
     pub fn message(&self) -> &str {
         match self {
             Self::Open(message) | Self::Closed(message) | Self::Unknown(message) => message,
+            Self::Unevaluated => "not evaluated yet",
+            Self::AtRest => "at rest: the rule has no use for it now",
         }
     }
 }

@@ -44,7 +44,7 @@ impl GateAtWork {
         let conditions = spec.conditions().len();
         Self {
             spec,
-            outcomes: vec![Outcome::at_rest(); conditions],
+            outcomes: vec![Outcome::AtRest; conditions],
             busy: (0..conditions).map(|_| Busy::default()).collect(),
             round: None,
         }
@@ -63,7 +63,7 @@ impl GateAtWork {
         }
         // Ends what is left of an earlier round, with its connections, processes and watches.
         self.round = None;
-        self.outcomes.fill(Outcome::unevaluated());
+        self.outcomes.fill(Outcome::Unevaluated);
         let evaluation = Evaluation::begin();
         let mut tasks = JoinSet::new();
         for (condition, spec) in self.spec.conditions().iter().enumerate() {
@@ -93,7 +93,7 @@ impl GateAtWork {
     /// Ends the evaluation, with its connections, processes and watches, and forgets what it found.
     pub fn rest(&mut self) {
         if self.round.take().is_some() {
-            self.outcomes.fill(Outcome::at_rest());
+            self.outcomes.fill(Outcome::AtRest);
         }
     }
 

@@ -1,6 +1,6 @@
 //! How many answers in a row change a gate's state. Pure.
 
-use super::Outcome;
+use super::{Outcome, State};
 
 /// Counts answers as the kubelet does (pkg/kubelet/prober/worker.go, `doProbe`): a result that falls short of its
 /// threshold leaves the state as it is, and a different result starts the count again at 1.
@@ -22,15 +22,14 @@ impl Threshold {
             failure,
             run: 0,
             last_open: None,
-            state: Outcome::unevaluated(),
+            state: Outcome::Unevaluated,
         }
     }
 
     /// Takes in an answer from between two periods, such as after a file event, and gives whether it counts: only the
     /// first of a run does, since a burst of events is no evidence of lasting.
     pub fn glance(&mut self, answer: Outcome) -> bool {
-        let counts =
-            matches!(answer, Outcome::Unknown(_)) || self.last_open != Some(answer.is_open());
+        let counts = answer.is_unknown() || self.last_open != Some(answer.is_open());
         if counts {
             self.record(answer);
         } else if !answer.is_open() && !self.state.is_open() {
@@ -49,15 +48,15 @@ impl Threshold {
     ///
     /// `Unknown` replaces the state at once and starts both counts afresh: it is no evidence either way.
     pub fn record(&mut self, answer: Outcome) -> &Outcome {
-        let open = match &answer {
-            Outcome::Unknown(_) => {
+        let open = match answer.state() {
+            State::Unknown => {
                 self.last_open = None;
                 self.run = 0;
                 self.state = answer;
                 return &self.state;
             }
-            Outcome::Open(_) => true,
-            Outcome::Closed(_) => false,
+            State::Open => true,
+            State::Closed => false,
         };
         self.run = if self.last_open == Some(open) {
             self.run.saturating_add(1)

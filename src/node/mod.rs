@@ -1,6 +1,5 @@
 //! The own Node: what is known of it, how it is watched, and what is written to it.
 
-pub mod condition;
 pub mod patch;
 pub mod view;
 pub mod writes;

@@ -72,13 +72,23 @@ impl Denial {
     }
 }
 
+/// Whether the Node is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MustRead {
+    No,
+    /// What is known of it may be outdated.
+    BeforeNext,
+    /// A change may have taken effect: whether it has must be known even if nothing else is wanted, or what somebody else
+    /// does later would be taken for it.
+    AtOnce,
+}
+
 /// The state of the writes to one Node. At most one request is under way at a time.
 #[derive(Debug)]
 pub struct Writes {
     backoff: Backoff,
     not_before: Option<Instant>,
-    /// What is known of the Node may be outdated: the next request reads it.
-    must_read: bool,
+    must_read: MustRead,
     /// A refused change and the refusal, to be compared with what a fresh Node asks for.
     refused: Option<(Change, String)>,
     denials: BTreeMap<Step, Denial>,
@@ -89,7 +99,7 @@ impl Default for Writes {
         Self {
             backoff: Backoff::new(RETRY_BASE),
             not_before: None,
-            must_read: false,
+            must_read: MustRead::No,
             refused: None,
             denials: BTreeMap::new(),
         }
@@ -103,15 +113,17 @@ impl Writes {
         self.denials.retain(|step, _| step.is_open(node));
         if wanted.changes(node, |_| true).next().is_none() {
             // A gate that flaps must not shorten a wait that the server asked for, nor make up for a read.
-            if self.not_before.is_none_or(|time| time <= now) {
-                self.backoff.reset();
+            if self.must_read != MustRead::AtOnce {
+                if self.not_before.is_none_or(|time| time <= now) {
+                    self.backoff.reset();
+                }
+                return Next::Wait(None);
             }
-            return Next::Wait(None);
         }
         if let Some(time) = self.not_before.filter(|time| *time > now) {
             return Next::Wait(Some(time));
         }
-        if self.must_read {
+        if self.must_read != MustRead::No {
             return Next::Read;
         }
         // Those never refused go together; a refused one goes alone, so that it cannot hold the others up.
@@ -145,16 +157,19 @@ impl Writes {
                 return Some(Verdict::Done);
             }
             Err(error) if is_denial(error) => {
-                self.must_read = true;
+                self.must_read = MustRead::BeforeNext;
                 self.refused = Some((change.clone(), error.to_string()));
             }
             // A failed `test`, a stale version, a server in trouble, or an outcome that nobody knows. Only a 429
             // says for certain that nothing has happened.
             Err(error) => {
-                self.must_read = error.code() != Some(429);
                 self.retry(now, asked_wait(error));
                 if error.leaves_outcome_unknown() {
+                    self.must_read = MustRead::AtOnce;
                     return Some(Verdict::Unanswered);
+                }
+                if error.code() != Some(429) {
+                    self.must_read = MustRead::BeforeNext;
                 }
             }
         }
@@ -163,7 +178,7 @@ impl Writes {
 
     /// [`Next::Send`] was broken off: it may have taken effect.
     pub fn broken_off(&mut self) {
-        self.must_read = true;
+        self.must_read = MustRead::AtOnce;
     }
 
     /// The answer to [`Next::Read`]. `wanted` is as for [`Self::next`].
@@ -182,7 +197,7 @@ impl Writes {
                 return None;
             }
         };
-        self.must_read = false;
+        self.must_read = MustRead::No;
         let Some((refused, message)) = self.refused.take() else {
             if node.is_none() {
                 self.retry(now, Duration::ZERO);
@@ -229,7 +244,7 @@ impl Writes {
     fn reset(&mut self) {
         self.backoff.reset();
         self.not_before = None;
-        self.must_read = false;
+        self.must_read = MustRead::No;
         self.refused = None;
     }
 }

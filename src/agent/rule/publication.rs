@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, info, warn};
 
-use super::super::calls::Answer;
+use super::super::pending::Answer;
 use super::RuleAtWork;
 use crate::backoff::{Backoff, jittered};
+use crate::condition::Published;
 use crate::logging::Repetition;
-use crate::node::condition::Published;
 use crate::node::view::NodeView;
 use crate::tokens::Tokens;
 
@@ -20,6 +20,10 @@ const RETRY_CAP: Duration = Duration::from_mins(1);
 /// From one write to the next where only the message is new: a number in it, say, that changes with every look.
 const NEW_WORDS: Duration = Duration::from_mins(1);
 
+/// For how long gates must have been unknown before that is told: a watch that breaks is up again within less, and who
+/// acts on conditions is not to act on that. The node controller waits as long for a kubelet.
+const UNKNOWN_GRACE: Duration = Duration::from_secs(40);
+
 /// The writes of one condition.
 pub(super) struct Publication {
     /// A gate that flaps must not fill the API server.
@@ -27,6 +31,8 @@ pub(super) struct Publication {
     backoff: Backoff,
     not_before: Option<Instant>,
     written_at: Option<Instant>,
+    /// Since when there has been nothing to tell but that.
+    unknown_since: Option<Instant>,
     failure: Repetition,
     /// When the next write is due, where it waits for nothing else.
     due_at: Option<Instant>,
@@ -39,6 +45,7 @@ impl Publication {
             backoff: Backoff::new(RETRY_BASE),
             not_before: None,
             written_at: None,
+            unknown_since: None,
             failure: Repetition::default(),
             due_at: None,
         }
@@ -46,10 +53,13 @@ impl Publication {
 
     /// The patch that is due now, if there is one.
     fn next(&mut self, now: Instant, node: &NodeView, told: &Published) -> Option<Value> {
+        let unknown = told.status == "Unknown";
+        self.unknown_since = unknown.then(|| self.unknown_since.unwrap_or(now));
         let patch = told.patch(node, Timestamp::now())?;
+        let unknown = self.unknown_since.map(|since| since + UNKNOWN_GRACE);
         let words = self.written_at.map(|written| written + NEW_WORDS);
         let words = words.filter(|_| told.differs_in_words_alone(node));
-        let waits = [self.not_before, self.tokens.next_at(now), words];
+        let waits = [self.not_before, self.tokens.next_at(now), words, unknown];
         match waits.into_iter().flatten().max().filter(|time| *time > now) {
             Some(time) => {
                 self.due_at = Some(time);
@@ -89,13 +99,13 @@ impl Publication {
 
 impl RuleAtWork {
     /// The condition's type and the patch that is due now, if there is one.
-    pub(in crate::agent) fn next_publication(
+    pub(in crate::agent) fn next_condition(
         &mut self,
         now: Instant,
-        node: &NodeView,
+        node: Option<&NodeView>,
     ) -> Option<(String, Value)> {
         self.publication.due_at = None;
-        let told = self.published_state(now)?;
+        let (told, node) = self.told(now).zip(node)?;
         let patch = self.publication.next(now, node, &told);
         // It also changes when every gate has been open for long enough.
         let stable_at = self.state.stable_at().filter(|stable| *stable > now);
@@ -104,13 +114,19 @@ impl RuleAtWork {
         Some((told.kind, patch?))
     }
 
-    /// When there may be something to publish by time alone.
-    pub(in crate::agent) fn publish_at(&self) -> Option<Instant> {
+    /// When there may be a condition to write by time alone.
+    pub(in crate::agent) fn condition_at(&self) -> Option<Instant> {
         self.publication.due_at
     }
 
+    /// Whether the rule writes the condition of this type.
+    pub(in crate::agent) fn publishes(&self, kind: &str) -> bool {
+        let mine = self.rule().publish_condition.as_ref();
+        mine.is_some_and(|mine| mine.kind == kind) && !self.rule().dry_run
+    }
+
     /// What is to be told; nothing before every gate has been evaluated.
-    fn published_state(&self, now: Instant) -> Option<Published> {
+    fn told(&self, now: Instant) -> Option<Published> {
         let rule = self.rule();
         let condition = rule.publish_condition.as_ref()?;
         if rule.dry_run || !self.state.runs_gates() || !self.gates.are_evaluated() {
@@ -121,11 +137,19 @@ impl RuleAtWork {
         Some(Published::new(&condition.kind, gates, stable, &waits_for))
     }
 
-    pub(in crate::agent) fn published(&mut self, now: Instant, condition: &str, answer: &Answer) {
-        let mine = self.rule().publish_condition.as_ref();
-        if mine.is_some_and(|mine| mine.kind == condition) {
+    /// The server's answer to a write of the condition of this type.
+    pub(in crate::agent) fn condition_written(
+        &mut self,
+        now: Instant,
+        kind: &str,
+        answer: &Answer,
+    ) {
+        if self.publishes(kind) {
             let rule = &self.state.rule().name;
-            self.publication.sent(now, rule, condition, answer);
+            self.publication.sent(now, rule, kind, answer);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -224,14 +224,20 @@ fn a_gate_that_flaps_does_not_shorten_the_wait_that_the_server_asked_for() {
 
 #[test]
 fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
-    let mut scene = Scene::new();
-    let tainted = node(1, &["one"]);
-    let removal = scene.due_removal(&tainted);
-    scene.sent(&removal, &lost());
-    scene.now += RETRY_CAP;
-    assert_eq!(
-        scene.writes.next(scene.now, &tainted, &Wanted::default()),
-        Next::Wait(None)
-    );
-    assert_eq!(scene.next_due(&tainted), Next::Read);
+    for (answer, at_once) in [
+        (lost(), Next::Read),
+        (refused(409, false), Next::Wait(None)),
+    ] {
+        let mut scene = Scene::new();
+        let tainted = node(1, &["one"]);
+        let removal = scene.due_removal(&tainted);
+        scene.sent(&removal, &answer);
+        scene.now += RETRY_CAP;
+        assert_eq!(
+            scene.writes.next(scene.now, &tainted, &Wanted::default()),
+            at_once,
+            "whether it took effect must be known"
+        );
+        assert_eq!(scene.next_due(&tainted), Next::Read);
+    }
 }

@@ -5,12 +5,15 @@ use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::view::NodeView;
 use crate::gate::State;
+use crate::node::view::NodeView;
 use crate::text::printable;
 
 /// Longest message, in characters.
 const MAX_MESSAGE: usize = 1000;
+
+/// Not ready yet, with every gate open.
+const STABILIZING: &str = "GatesStabilizing";
 
 /// What is to be told.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +36,7 @@ impl Published {
             State::Open if stable => ("True", "GatesOpen", "every gate is open"),
             State::Open => (
                 "False",
-                "GatesStabilizing",
+                STABILIZING,
                 "every gate is open, but not for long enough yet",
             ),
             State::Closed => ("False", "GatesClosed", waits_for),
@@ -73,6 +76,10 @@ impl Published {
     pub fn patch(&self, node: &NodeView, now: Timestamp) -> Option<Value> {
         let known = self.known(node);
         let is_told = |known: &NodeCondition| {
+            // What the Node says was earned with a whole `stableFor`, and no gate has closed since.
+            if self.reason == STABILIZING && known.status == "True" {
+                return true;
+            }
             known.status == self.status
                 && known.reason.as_deref() == Some(self.reason)
                 && known.message.as_deref() == Some(&self.message)
@@ -126,7 +133,7 @@ mod tests {
                 false,
                 (
                     "False",
-                    "GatesStabilizing",
+                    STABILIZING,
                     "every gate is open, but not for long enough yet",
                 ),
             ),

@@ -1,0 +1,57 @@
+//! The writes of conditions, beside the changes of taints and never in their way.
+
+use std::time::Instant;
+
+use super::Agent;
+use super::pending::{Answer, Pending};
+use crate::node;
+
+/// The write of a condition.
+pub(super) struct ConditionWrite {
+    /// The condition's type.
+    kind: String,
+    /// Of the Node.
+    uid: String,
+}
+
+impl<'a> Agent<'a> {
+    /// Starts the write of the first condition that is due now, if there is one.
+    pub(super) fn next_condition(&mut self, now: Instant) -> Pending<'a, ConditionWrite> {
+        let node = self.latest.get();
+        let mut due = self.rules.iter_mut();
+        let due = due.find_map(|rule| rule.next_condition(now, node));
+        let Some(((kind, patch), node)) = due.zip(node) else {
+            return Pending::NONE;
+        };
+        let uid = node.metadata.uid.clone();
+        let write = ConditionWrite {
+            kind,
+            uid: uid.clone(),
+        };
+        let (api, name) = (self.api, self.node_name.clone());
+        Pending::new(write, async move {
+            node::patch_status(api, &name, &uid, &patch).await
+        })
+    }
+
+    /// Takes in the answer.
+    pub(super) fn take_condition(&mut self, write: &ConditionWrite, answer: Answer) {
+        let now = Instant::now();
+        for rule in &mut self.rules {
+            rule.condition_written(now, &write.kind, &answer);
+        }
+        match answer {
+            Ok(node) => {
+                self.connection.request_succeeded();
+                self.offer_answer(&write.uid, node);
+            }
+            Err(error) if error.is_not_found() => self.gone(&write.uid),
+            Err(error) => self.connection.request_failed(&error),
+        }
+    }
+
+    /// Whether a rule still wants it.
+    pub(super) fn wants(&self, write: &ConditionWrite) -> bool {
+        self.rules.iter().any(|rule| rule.publishes(&write.kind))
+    }
+}

@@ -1,0 +1,108 @@
+use serde_json::json;
+
+use super::*;
+use crate::gate::State;
+
+const KIND: &str = "readiness.k8s.io/NetworkReady";
+const SECOND: Duration = Duration::from_secs(1);
+
+fn told(gates: State, message: &str) -> Published {
+    Published::new(KIND, gates, gates == State::Open, message)
+}
+
+/// The Node once it says this.
+fn saying(told: &Published) -> NodeView {
+    let patch = told.patch(&silent(), Timestamp::UNIX_EPOCH).unwrap();
+    let metadata = json!({"name": "node", "uid": "u", "resourceVersion": "2"});
+    serde_json::from_value(json!({"metadata": metadata, "status": patch["status"]})).unwrap()
+}
+
+/// The Node without the condition.
+fn silent() -> NodeView {
+    let metadata = json!({"name": "node", "uid": "u", "resourceVersion": "1"});
+    serde_json::from_value(json!({"metadata": metadata})).unwrap()
+}
+
+impl Publication {
+    /// Writes it, if that is due, and has it taken.
+    fn write(&mut self, now: Instant, node: &NodeView, told: &Published) -> bool {
+        let is_due = self.next(now, node, told).is_some();
+        if is_due {
+            self.sent(now, "rule", KIND, &Ok(saying(told)));
+        }
+        is_due
+    }
+}
+
+#[test]
+fn the_last_state_of_a_gate_that_flaps_is_written_as_soon_as_there_is_a_token() {
+    let now = Instant::now();
+    let mut publication = Publication::new();
+    let (open, closed) = (told(State::Open, ""), told(State::Closed, "agent: refused"));
+    let mut node = silent();
+    let mut written = 0;
+    for state in [&open, &closed].into_iter().cycle().take(40) {
+        if publication.write(now, &node, state) {
+            written += 1;
+            node = saying(state);
+        }
+    }
+    assert_eq!(written, 5);
+    // The last that the Node says is open, and the gate has closed.
+    let due_at = publication.due_at.unwrap();
+    assert!(due_at > now && due_at <= now + 10 * SECOND);
+    assert!(publication.write(due_at, &node, &closed));
+}
+
+#[test]
+fn that_gates_are_unknown_is_told_only_once_it_lasts() {
+    let now = Instant::now();
+    let mut publication = Publication::new();
+    let (open, unknown) = (
+        told(State::Open, ""),
+        told(State::Unknown, "driver: no API"),
+    );
+    assert!(publication.write(now, &silent(), &open));
+    let node = saying(&open);
+    assert!(!publication.write(now, &node, &unknown));
+    assert_eq!(publication.due_at, Some(now + UNKNOWN_GRACE));
+    let back = now + 39 * SECOND;
+    assert!(!publication.write(back, &node, &open), "it says so");
+    assert!(!publication.write(back, &node, &unknown));
+    assert!(publication.write(back + UNKNOWN_GRACE, &node, &unknown));
+}
+
+#[test]
+fn new_words_alone_are_written_once_a_minute_and_hold_up_no_other_state() {
+    let now = Instant::now();
+    let mut publication = Publication::new();
+    let words = |number| told(State::Closed, &format!("agent: {number}"));
+    assert!(publication.write(now, &silent(), &words(0)));
+    let node = saying(&words(0));
+    assert!(!publication.write(now + SECOND, &node, &words(1)));
+    assert_eq!(publication.due_at, Some(now + NEW_WORDS));
+    assert!(publication.write(now + NEW_WORDS, &node, &words(2)));
+    let node = saying(&words(2));
+    assert!(publication.write(now + NEW_WORDS, &node, &told(State::Open, "")));
+}
+
+#[test]
+fn a_write_that_fails_is_tried_again_ever_more_rarely_and_not_before_the_server_wants_it() {
+    let now = Instant::now();
+    let mut publication = Publication::new();
+    let open = told(State::Open, "");
+    let refused = |retry_after| {
+        Err(crate::api::ApiError::Refused {
+            code: 429,
+            message: "no".into(),
+            detailed: false,
+            retry_after,
+        })
+    };
+    publication.sent(now, "rule", KIND, &refused(None));
+    assert!(publication.next(now, &silent(), &open).is_none());
+    assert!(publication.due_at.is_some_and(|at| at <= now + SECOND));
+    publication.sent(now, "rule", KIND, &refused(Some(30 * SECOND)));
+    assert!(publication.next(now, &silent(), &open).is_none());
+    assert!(publication.due_at.is_some_and(|at| at >= now + 30 * SECOND));
+}
