@@ -1,18 +1,30 @@
 //! When this machine booted.
 
 use std::fs;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 
 /// A process that starts so soon after the boot has come up with it: pods of the node start within minutes.
 const SOON: Duration = Duration::from_mins(10);
 
-/// When the machine booted, if this process has come up with it.
-pub(crate) fn just_now() -> Option<Timestamp> {
+/// A boot that this process has come up with.
+#[derive(Debug, Clone, Copy)]
+pub struct Boot {
+    /// When the machine booted.
+    pub time: Timestamp,
+    /// For how long what is found may be what the boot has left.
+    pub until: Instant,
+}
+
+/// The boot, if this process has come up with it.
+pub(crate) fn just_now() -> Option<Boot> {
     let boot = time().ok()?;
     let age = SystemTime::now().duration_since(boot).ok()?;
-    (age <= SOON).then(|| Timestamp::try_from(boot).ok())?
+    Some(Boot {
+        time: Timestamp::try_from(boot).ok()?,
+        until: Instant::now() + SOON.checked_sub(age)?,
+    })
 }
 
 /// To the second, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too.

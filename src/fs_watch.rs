@@ -18,6 +18,8 @@ use crate::blocking::joined;
 pub struct FsWatch {
     target: Target,
     state: State,
+    /// Whether it has been told that watches are refused.
+    warned: bool,
 }
 
 /// What is watched.
@@ -65,7 +67,18 @@ impl FsWatch {
             through_siblings,
         };
         let state = State::place(&target);
-        Self { target, state }
+        Self {
+            target,
+            state,
+            warned: false,
+        }
+    }
+
+    /// Tries again where watches were refused. For who polls rarely: each try costs a thread and an inotify instance.
+    pub fn retry(&mut self) {
+        if matches!(self.state, State::Refused) {
+            self.state = State::place(&self.target);
+        }
     }
 
     /// Completes when the path may have changed since the last time, and once when the watch is in place.
@@ -78,7 +91,9 @@ impl FsWatch {
                 State::Placing(task) => {
                     self.state = joined(task).await.map_or_else(
                         |error| {
-                            warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
+                            if !std::mem::replace(&mut self.warned, true) {
+                                warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
+                            }
                             State::Refused
                         },
                         State::Watching,
@@ -89,8 +104,8 @@ impl FsWatch {
                 State::Watching(placed) => match placed.moved.changed().await {
                     Ok(()) if *placed.moved.borrow() => self.state = State::place(&self.target),
                     Ok(()) => return,
-                    // notify's thread has ended.
-                    Err(_) => self.state = State::Refused,
+                    // notify's thread has ended: the program is about to.
+                    Err(_) => return pending().await,
                 },
                 State::Refused => return pending().await,
             }

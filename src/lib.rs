@@ -8,7 +8,7 @@ pub mod agent;
 pub mod api;
 pub mod backoff;
 mod blocking;
-mod boot;
+pub mod boot;
 pub mod cli;
 pub mod commands;
 pub mod condition;

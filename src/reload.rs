@@ -98,8 +98,9 @@ async fn follow_by(
         allowance: Allowance::default(),
     };
     loop {
-        if timeout(POLL, watch.changed()).await.is_ok() {
-            sleep(SETTLE).await;
+        match timeout(POLL, watch.changed()).await {
+            Ok(()) => sleep(SETTLE).await,
+            Err(_) => watch.retry(),
         }
         let (look, path) = (look.clone(), path.clone());
         let active = followed.status.sha256.clone().unwrap_or_default();

@@ -7,8 +7,7 @@ mod stay;
 
 use std::time::Instant;
 
-use jiff::Timestamp;
-
+use crate::boot::Boot;
 use crate::config::Rule;
 use crate::gate::State;
 use crate::node::view::NodeView;
@@ -33,9 +32,9 @@ pub struct RuleState {
 }
 
 impl RuleState {
-    /// Nothing is known yet. `boot`: when the machine booted, if that was just before this process started.
+    /// Nothing is known yet. `boot`: the one that this process has come up with, if it has.
     #[must_use]
-    pub fn new(rule: Rule, boot: Option<Timestamp>) -> Self {
+    pub fn new(rule: Rule, boot: Option<Boot>) -> Self {
         Self {
             rule,
             decision: Decision::NoNode,

@@ -2,8 +2,12 @@
 
 use std::time::Instant;
 
+use tracing::{debug, info, warn};
+
 use super::Agent;
 use super::pending::{Answer, Pending};
+use crate::backoff::jittered;
+use crate::logging::Repetition;
 use crate::node;
 
 /// The write of a condition.
@@ -14,12 +18,40 @@ pub(super) struct ConditionWrite {
     uid: String,
 }
 
+/// What the writes of all conditions share.
+#[derive(Default)]
+pub(super) struct ConditionWrites {
+    /// Not before, as the server has it.
+    not_before: Option<Instant>,
+    failure: Repetition,
+}
+
+impl ConditionWrites {
+    fn take(&mut self, now: Instant, condition: &str, answer: &Answer) {
+        match answer {
+            Ok(_) if self.failure.end() => info!(condition, "published a condition again"),
+            Ok(_) => debug!(condition, "published a condition"),
+            Err(error) => {
+                let asked = error.retry_after().map(|asked| now + jittered(asked));
+                self.not_before = asked.or(self.not_before);
+                let error = error.to_string();
+                if self.failure.is_news(now, &error) {
+                    warn!(
+                        condition,
+                        error, "failed to publish a condition; trying again"
+                    );
+                }
+            }
+        }
+    }
+}
+
 impl<'a> Agent<'a> {
     /// Starts the write of the first condition that is due now, if there is one.
     pub(super) fn next_condition(&mut self, now: Instant) -> Pending<'a, ConditionWrite> {
         let node = self.latest.get();
         let mut due = self.rules.iter_mut();
-        let due = due.find_map(|rule| rule.next_condition(now, node));
+        let due = due.find_map(|rule| rule.next_condition(now, node, self.conditions.not_before));
         let Some(((kind, patch), node)) = due.zip(node) else {
             return Pending::NONE;
         };
@@ -37,8 +69,9 @@ impl<'a> Agent<'a> {
     /// Takes in the answer.
     pub(super) fn take_condition(&mut self, write: &ConditionWrite, answer: Answer) {
         let now = Instant::now();
+        self.conditions.take(now, &write.kind, &answer);
         for rule in &mut self.rules {
-            rule.condition_written(now, &write.kind, &answer);
+            rule.condition_written(now, &write.kind, answer.is_ok());
         }
         match answer {
             Ok(node) => {

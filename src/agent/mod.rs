@@ -14,14 +14,13 @@ mod teller;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
 use tracing::warn;
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
-use crate::boot;
+use crate::boot::{self, Boot};
 use crate::events;
 use crate::gate::observation::{NodeSight, Sight};
 use crate::gate::report::Update;
@@ -33,6 +32,7 @@ use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
 use crate::status::{ConfigurationStatus, NodeStatus, Status};
+use conditions::ConditionWrites;
 use connection::Connection;
 use once::Once;
 use pending::Pending;
@@ -94,12 +94,13 @@ struct Agent<'a> {
     surroundings: Surroundings,
     teller: Teller,
     /// The boot that this process came up with, if it did.
-    boot: Option<Timestamp>,
+    boot: Option<Boot>,
     latest: Latest,
     seen: bool,
     writes: Writes,
     /// When the writes have something to do by time alone.
     write_at: Option<Instant>,
+    conditions: ConditionWrites,
     once: Option<Once>,
     urgent: watch::Sender<bool>,
     connection: Connection,
@@ -141,6 +142,7 @@ impl<'a> Agent<'a> {
             seen: false,
             writes: Writes::default(),
             write_at: None,
+            conditions: ConditionWrites::default(),
             once: options.once.map(Once::new),
             urgent,
             connection: Connection::default(),

@@ -29,6 +29,7 @@ impl Agent<'_> {
                 info!(source, sha256, "reloaded the configuration");
                 self.configuration = status;
                 self.follow(configuration);
+                self.writes.forget_denials();
                 self.break_off_what_nobody_wants(pending, writing);
             }
             Reload::Told(status) => {

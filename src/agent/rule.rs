@@ -11,6 +11,7 @@ use tracing::{debug, info};
 
 use super::gates::ObservedGates;
 use super::teller::Teller;
+use crate::boot::Boot;
 use crate::config::Rule;
 use crate::gate::State;
 use crate::gate::observation::NodeSight;
@@ -43,7 +44,7 @@ pub(super) struct RuleAtWork {
 impl RuleAtWork {
     pub(super) fn new(
         rule: Rule,
-        boot: Option<Timestamp>,
+        boot: Option<Boot>,
         surroundings: Surroundings,
         teller: Teller,
     ) -> Self {
@@ -86,7 +87,8 @@ impl RuleAtWork {
     /// Whether what the gates have said so far counts for something.
     pub(super) fn counts_on_gates(&self) -> bool {
         match self.decision() {
-            Decision::Lapsing { .. } | Decision::Lapsed => true,
+            Decision::Lapsing { .. } => true,
+            Decision::Lapsed => self.wants().is_some(),
             _ => !self.is_done() && !self.rule().gates.is_empty() && self.all_open(),
         }
     }

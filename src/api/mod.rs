@@ -93,6 +93,15 @@ impl ApiServer {
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
     }
 
+    /// Like [`Self::request`], for what is beside the main job: no failure of it makes other requests connect anew.
+    pub async fn request_aside<T: DeserializeOwned>(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> Result<T, ApiError> {
+        let body = self.send(request, whole).await?;
+        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
+    }
+
     /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
         self.judge(self.send(request, lines).await)

@@ -20,6 +20,10 @@ pub(super) struct Claim {
 #[derive(PartialEq)]
 pub(super) enum To {
     Taint(TaintMatcher),
+    /// A taint of this key. Of one effect, as there is only one that may be put back.
+    PutBack {
+        key: String,
+    },
     Condition(PublishCondition),
 }
 
@@ -45,6 +49,10 @@ impl Claims {
             at.report_key(match claim.to {
                 To::Taint(_) => format!(
                     "can match the same taint as the one in line {line}; name different keys, values or effects, {ELSEWHERE}"
+                ),
+                To::PutBack { .. } => format!(
+                    "puts back what the rule in line {line} does: a Node has one taint of a key and effect, whatever its value; \
+                     have one of them do so, {ELSEWHERE}"
                 ),
                 To::Condition(_) => format!(
                     "names the same condition as the one in line {line}; name different types, {ELSEWHERE}"

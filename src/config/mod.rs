@@ -8,6 +8,7 @@
 mod checks;
 mod claims;
 mod cursor;
+mod cycles;
 mod duration;
 mod fields;
 mod file;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::cursor::Cursor;
+use super::duration;
 use super::options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 use super::syntax::{QUALIFIED_NAME, shown};
-use super::types::{Condition, Gate, Observation};
-use super::{NodeCondition, Observed, duration};
+use super::types::Gate;
 use crate::taint::{Effect, TaintMatcher};
 
 /// The conditions that the kubelet, and what sets up routes, write and rely on.
@@ -111,25 +111,4 @@ pub(super) fn publish_condition(cursor: &Cursor<'_>) -> Option<PublishCondition>
         }
         Some(PublishCondition { kind })
     })
-}
-
-/// Whether the gates of a rule that publishes a condition, `at`, look at anything but that.
-pub(super) fn check_publish_condition(
-    at: &Cursor<'_>,
-    published: &PublishCondition,
-    gates: &[Gate],
-) {
-    let conditions = gates.iter().flat_map(Gate::conditions);
-    let waits_for_itself = conditions.into_iter().find(|condition| {
-        let Condition::Observation(Observation { object, .. }) = condition else {
-            return false;
-        };
-        matches!(object, Observed::NodeCondition(NodeCondition { kind, .. }) if *kind == published.kind)
-    });
-    if let Some(gate) = waits_for_itself {
-        at.report_key(format!(
-            "names the condition that the gate {:?} of the same rule waits for: neither could ever change",
-            gate.name()
-        ));
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::claims::{Claims, To};
 use super::cursor::Cursor;
+use super::cycles::{self, Publisher};
 use super::fields::Fields;
 use super::gates::gates;
 use super::syntax::{DNS_LABEL, LABEL_VALUE, QUALIFIED_NAME, shown};
@@ -26,9 +27,12 @@ pub(super) fn configuration(root: &Cursor<'_>) -> Option<Configuration> {
         let events = fields.flag("events");
         let mut names = Unique::default();
         let mut claims = Claims::default();
+        let mut publishers = Vec::new();
         let rules = fields
             .required("rules")?
-            .filled_list(|cursor| rule(cursor, &mut names, &mut claims))?;
+            .filled_list(|cursor| rule(cursor, &mut names, &mut claims, &mut publishers));
+        cycles::check(&publishers);
+        let rules = rules?;
         Some(Configuration { events, rules })
     })
 }
@@ -46,7 +50,12 @@ fn exactly(expected: &str) -> impl FnOnce(&str) -> Result<(), String> {
     }
 }
 
-fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Claims) -> Option<Rule> {
+fn rule<'t>(
+    cursor: &Cursor<'t>,
+    names: &mut Unique<String>,
+    claims: &mut Claims,
+    publishers: &mut Vec<Publisher<'t>>,
+) -> Option<Rule> {
     cursor.mapping("a rule", |fields| {
         let name = unique_name(fields, names);
         let taint = fields.required("taint");
@@ -70,12 +79,17 @@ fn rule(cursor: &Cursor<'_>, names: &mut Unique<String>, claims: &mut Claims) ->
         let deadline = deadline.unwrap_or_default();
         let retaint = retaint.and_then(|field| {
             rule_options::check_retaint(&field, matcher.as_ref(), gates.as_deref(), deadline);
+            if let (Some(matcher), Some(labels)) = (&matcher, &labels) {
+                let key = matcher.key.clone();
+                claims.admit(To::PutBack { key }, labels, &field);
+            }
             rule_options::retaint(&field)
         });
         let publish_condition = publish_condition.and_then(|field| {
             let published = rule_options::publish_condition(&field)?;
             if let Some(gates) = &gates {
-                rule_options::check_publish_condition(&field, &published, gates);
+                let kind = published.kind.clone();
+                publishers.push(Publisher::new(field.clone(), kind, gates));
             }
             if let Some(labels) = &labels {
                 claims.admit(To::Condition(published.clone()), labels, &field);

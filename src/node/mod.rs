@@ -51,7 +51,7 @@ pub async fn patch_status(
 ) -> Result<NodeView, ApiError> {
     let patch = Patch::Strategic(patch);
     let request = request::Request::new(NODES).patch_subresource("status", name, &params(), &patch);
-    let node: NodeView = api.request(valid(request)?).await?;
+    let node: NodeView = api.request_aside(valid(request)?).await?;
     about(node, |node| {
         node.metadata.name == name && node.metadata.uid == uid
     })

@@ -70,6 +70,11 @@ impl Denial {
             wait: DENIED_BASE,
         }
     }
+
+    fn postpone(&mut self, now: Instant) {
+        self.until = now + jittered(self.wait);
+        self.wait = (self.wait * 2).min(DENIED_CAP);
+    }
 }
 
 /// Whether the Node is to be read.
@@ -110,7 +115,14 @@ impl Writes {
     /// What to do about the taints of `node`.
     #[must_use]
     pub fn next(&mut self, now: Instant, node: &NodeView, wanted: &Wanted<'_>) -> Next {
-        self.denials.retain(|step, _| step.is_open(node));
+        self.denials.retain(|step, _| match step.action {
+            Action::Remove => step.is_open(node),
+            // What is to be put back months later is another matter.
+            Action::PutBack => wanted
+                .changes(node, |wanted| wanted == step)
+                .next()
+                .is_some(),
+        });
         if wanted.changes(node, |_| true).next().is_none() {
             // A gate that flaps must not shorten a wait that the server asked for, nor make up for a read.
             if self.must_read != MustRead::AtOnce {
@@ -215,9 +227,18 @@ impl Writes {
             return Some(self.deny(now, refused.action, taint, message));
         }
         for step in steps {
-            self.denials.entry(step).or_insert_with(|| Denial::new(now));
+            self.denials
+                .entry(step)
+                // Refused once more, alone as it was: whatever the reason, not without a wait.
+                .and_modify(|denial| denial.postpone(now))
+                .or_insert_with(|| Denial::new(now));
         }
         None
+    }
+
+    /// The rules are others: what was refused to those before is no reason to wait.
+    pub fn forget_denials(&mut self) {
+        self.denials.clear();
     }
 
     fn deny(&mut self, now: Instant, action: Action, taint: &Taint, message: String) -> Verdict {
@@ -225,8 +246,7 @@ impl Writes {
             .denials
             .entry(Step::new(action, taint))
             .or_insert_with(|| Denial::new(now));
-        denial.until = now + jittered(denial.wait);
-        denial.wait = (denial.wait * 2).min(DENIED_CAP);
+        denial.postpone(now);
         let first = denial.message != message;
         denial.message.clone_from(&message);
         Verdict::Denied {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::boot::Boot;
 use crate::gate::State;
 
 /// A Node that is older than the boot by more than this has been through a reboot. The API server's clock dates the one,
@@ -20,11 +21,11 @@ pub(super) struct Lapse {
     /// Whether the taint may be put back: once, until every gate has been open again.
     armed: bool,
     /// The boot that this process came up with, until every gate has been open since.
-    boot: Option<Timestamp>,
+    boot: Option<Boot>,
 }
 
 impl Lapse {
-    pub(super) fn new(boot: Option<Timestamp>) -> Self {
+    pub(super) fn new(boot: Option<Boot>) -> Self {
         Self {
             closed_since: None,
             armed: true,
@@ -66,10 +67,9 @@ impl Lapse {
     /// was, without the taint (`registerWithTaints` applies to new Nodes only), while nothing runs yet: no time is given.
     pub(super) fn due_at(&self, after: Duration, created: Option<Timestamp>) -> Option<Instant> {
         let since = self.closed_since.filter(|_| self.armed)?;
-        let rebooted = self
-            .boot
-            .zip(created)
-            .is_some_and(|(boot, created)| boot.duration_since(created) > CLOCK_SKEW);
+        let boot = self.boot.filter(|boot| since <= boot.until).zip(created);
+        let rebooted =
+            boot.is_some_and(|(boot, created)| boot.time.duration_since(created) > CLOCK_SKEW);
         Some(if rebooted { since } else { since + after })
     }
 }

@@ -155,19 +155,22 @@ async fn healthz(sources: &Sources) -> Response<Full<Bytes>> {
 /// reason to make the pod unready.
 fn readyz(sources: &Sources) -> Response<Full<Bytes>> {
     let status = sources.status.borrow();
-    let Some(status) = status.as_ref().filter(|status| status.node.seen) else {
-        return text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the node has not been seen yet\n",
-        );
-    };
-    match &status.configuration.last_failure {
-        Some(failure) if status.configuration.failing => {
-            let problems = &failure.message;
-            let body = format!("the configuration is bad; the active one stays:\n{problems}\n");
-            text(StatusCode::SERVICE_UNAVAILABLE, &body)
-        }
-        _ => text(StatusCode::OK, "ok\n"),
+    let mut reasons = Vec::new();
+    if !status.as_ref().is_some_and(|status| status.node.seen) {
+        reasons.push("the node has not been seen yet\n".to_owned());
+    }
+    let configuration = status.as_ref().map(|status| &status.configuration);
+    let failing = configuration.filter(|configuration| configuration.failing);
+    if let Some(failure) = failing.and_then(|failing| failing.last_failure.as_ref()) {
+        let problems = &failure.message;
+        reasons.push(format!(
+            "the configuration is bad; the active one stays:\n{problems}\n"
+        ));
+    }
+    if reasons.is_empty() {
+        text(StatusCode::OK, "ok\n")
+    } else {
+        text(StatusCode::SERVICE_UNAVAILABLE, &reasons.concat())
     }
 }
 

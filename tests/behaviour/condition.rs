@@ -110,7 +110,7 @@ async fn without_the_permission_the_removal_goes_on_and_the_condition_follows_th
         .unwrap();
     let agent = gates.agent("node", &kubeconfig, &[]);
     let failed = agent
-        .wait_for_message("failed to publish the condition; trying again")
+        .wait_for_message("failed to publish a condition; trying again")
         .await;
     let error = failed.unwrap()["error"].as_str().unwrap().to_owned();
     assert!(
@@ -123,7 +123,7 @@ async fn without_the_permission_the_removal_goes_on_and_the_condition_follows_th
     let is_true = |node: &Value| said(node) == ["True", "GatesOpen"];
     cluster.wait_for_node("node", is_true).await.unwrap();
     assert_eq!(
-        agent.count("failed to publish the condition; trying again"),
+        agent.count("failed to publish a condition; trying again"),
         1
     );
 }

@@ -26,7 +26,8 @@ const BEYOND: [(&str, &[&str]); 3] = [
             "must be unique",
             "can match the same taint",
             "names the same condition",
-            "names the condition that the gate",
+            "names a condition that the gates of the same rule wait for",
+            "puts back what the rule in line",
         ],
     ),
     (

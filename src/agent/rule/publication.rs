@@ -4,13 +4,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tracing::{debug, info, warn};
 
-use super::super::pending::Answer;
 use super::RuleAtWork;
-use crate::backoff::{Backoff, jittered};
+use crate::backoff::Backoff;
 use crate::condition::Published;
-use crate::logging::Repetition;
 use crate::node::view::NodeView;
 use crate::tokens::Tokens;
 
@@ -29,11 +26,11 @@ pub(super) struct Publication {
     /// A gate that flaps must not fill the API server.
     tokens: Tokens,
     backoff: Backoff,
+    /// Since the last write failed.
     not_before: Option<Instant>,
     written_at: Option<Instant>,
     /// Since when there has been nothing to tell but that.
     unknown_since: Option<Instant>,
-    failure: Repetition,
     /// When the next write is due, where it waits for nothing else.
     due_at: Option<Instant>,
 }
@@ -46,20 +43,31 @@ impl Publication {
             not_before: None,
             written_at: None,
             unknown_since: None,
-            failure: Repetition::default(),
             due_at: None,
         }
     }
 
-    /// The patch that is due now, if there is one.
-    fn next(&mut self, now: Instant, node: &NodeView, told: &Published) -> Option<Value> {
+    /// The patch that is due now, if there is one. `asked`: not before, as the server has it.
+    fn next(
+        &mut self,
+        now: Instant,
+        node: &NodeView,
+        told: &Published,
+        asked: Option<Instant>,
+    ) -> Option<Value> {
         let unknown = told.status == "Unknown";
         self.unknown_since = unknown.then(|| self.unknown_since.unwrap_or(now));
         let patch = told.patch(node, Timestamp::now())?;
         let unknown = self.unknown_since.map(|since| since + UNKNOWN_GRACE);
         let words = self.written_at.map(|written| written + NEW_WORDS);
         let words = words.filter(|_| told.differs_in_words_alone(node));
-        let waits = [self.not_before, self.tokens.next_at(now), words, unknown];
+        let waits = [
+            self.not_before,
+            asked,
+            self.tokens.next_at(now),
+            words,
+            unknown,
+        ];
         match waits.into_iter().flatten().max().filter(|time| *time > now) {
             Some(time) => {
                 self.due_at = Some(time);
@@ -69,30 +77,14 @@ impl Publication {
         }
     }
 
-    fn sent(&mut self, now: Instant, rule: &str, condition: &str, answer: &Answer) {
+    fn sent(&mut self, now: Instant, succeeded: bool) {
         self.tokens.take(now);
-        match answer {
-            Ok(_) => {
-                self.backoff.reset();
-                self.not_before = None;
-                self.written_at = Some(now);
-                if self.failure.end() {
-                    info!(rule, condition, "published the condition again");
-                } else {
-                    debug!(rule, condition, "published the condition");
-                }
-            }
-            Err(error) => {
-                let asked = error.retry_after().map_or(Duration::ZERO, jittered);
-                self.not_before = Some(now + self.backoff.next(RETRY_CAP).max(asked));
-                let error = error.to_string();
-                if self.failure.is_news(now, &error) {
-                    warn!(
-                        rule,
-                        condition, error, "failed to publish the condition; trying again"
-                    );
-                }
-            }
+        if succeeded {
+            self.backoff.reset();
+            self.not_before = None;
+            self.written_at = Some(now);
+        } else {
+            self.not_before = Some(now + self.backoff.next(RETRY_CAP));
         }
     }
 }
@@ -103,10 +95,11 @@ impl RuleAtWork {
         &mut self,
         now: Instant,
         node: Option<&NodeView>,
+        not_before: Option<Instant>,
     ) -> Option<(String, Value)> {
         self.publication.due_at = None;
         let (told, node) = self.told(now).zip(node)?;
-        let patch = self.publication.next(now, node, &told);
+        let patch = self.publication.next(now, node, &told, not_before);
         // It also changes when every gate has been open for long enough.
         let stable_at = self.state.stable_at().filter(|stable| *stable > now);
         let times = [self.publication.due_at, stable_at];
@@ -137,16 +130,15 @@ impl RuleAtWork {
         Some(Published::new(&condition.kind, gates, stable, &waits_for))
     }
 
-    /// The server's answer to a write of the condition of this type.
+    /// The condition of this type was written, or could not be.
     pub(in crate::agent) fn condition_written(
         &mut self,
         now: Instant,
         kind: &str,
-        answer: &Answer,
+        succeeded: bool,
     ) {
         if self.publishes(kind) {
-            let rule = &self.state.rule().name;
-            self.publication.sent(now, rule, kind, answer);
+            self.publication.sent(now, succeeded);
         }
     }
 }

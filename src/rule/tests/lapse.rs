@@ -16,7 +16,11 @@ fn watchful() -> Rule {
 /// A rule whose taint is gone, as this process found it.
 fn without_taint(boot: Option<&str>) -> (RuleState, Instant) {
     let now = Instant::now();
-    let mut state = RuleState::new(watchful(), boot.map(|boot| boot.parse().unwrap()));
+    let boot = boot.map(|time| Boot {
+        time: time.parse().unwrap(),
+        until: now + SECOND,
+    });
+    let mut state = RuleState::new(watchful(), boot);
     state.step(now, Some(&aged()));
     assert_eq!(state.decision(), Decision::Absent);
     (state, now)
@@ -189,9 +193,25 @@ fn beside_the_same_taint_with_another_value_there_is_nothing_to_put_back() {
 }
 
 #[test]
+fn a_reboot_is_over_after_some_time_whatever_the_gates_say() {
+    let (mut state, now) = without_taint(Some("2026-01-02T00:00:00Z"));
+    gates(&mut state, now, State::Unknown);
+    let late = now + 2 * SECOND;
+    let until = late + AFTER;
+    assert_eq!(
+        gates(&mut state, late, State::Closed),
+        Decision::Lapsing { until }
+    );
+}
+
+#[test]
 fn a_reboot_is_over_for_a_rule_that_had_no_retaint_then() {
     let now = Instant::now();
-    let mut state = RuleState::new(rule(), Some("2026-01-02T00:00:00Z".parse().unwrap()));
+    let boot = Boot {
+        time: "2026-01-02T00:00:00Z".parse().unwrap(),
+        until: now + SECOND,
+    };
+    let mut state = RuleState::new(rule(), Some(boot));
     state.step(now, Some(&aged()));
     state.reconfigure(now, watchful(), State::Unknown);
     let until = now + AFTER;

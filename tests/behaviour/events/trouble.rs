@@ -154,7 +154,7 @@ async fn a_dry_run_writes_no_events() {
              deadline: {{after: {after}}}\n  gates: [{{name: file, file: {{path: /nonexistent}}}}]\n"
         )
     };
-    let rules = rule("dry", "100ms", true) + &rule("real", "500ms", false);
+    let rules = rule("dry", "1s", true) + &rule("real", "2s", false);
     let scene = stand_in(&["dry:NoSchedule", "real:NoSchedule"], &rules, &[]).await;
     let _agent = scene.agent(&[]);
     // Events are sent in their order.

@@ -26,9 +26,9 @@ fn silent() -> NodeView {
 impl Publication {
     /// Writes it, if that is due, and has it taken.
     fn write(&mut self, now: Instant, node: &NodeView, told: &Published) -> bool {
-        let is_due = self.next(now, node, told).is_some();
+        let is_due = self.next(now, node, told, None).is_some();
         if is_due {
-            self.sent(now, "rule", KIND, &Ok(saying(told)));
+            self.sent(now, true);
         }
         is_due
     }
@@ -91,18 +91,14 @@ fn a_write_that_fails_is_tried_again_ever_more_rarely_and_not_before_the_server_
     let now = Instant::now();
     let mut publication = Publication::new();
     let open = told(State::Open, "");
-    let refused = |retry_after| {
-        Err(crate::api::ApiError::Refused {
-            code: 429,
-            message: "no".into(),
-            detailed: false,
-            retry_after,
-        })
-    };
-    publication.sent(now, "rule", KIND, &refused(None));
-    assert!(publication.next(now, &silent(), &open).is_none());
-    assert!(publication.due_at.is_some_and(|at| at <= now + SECOND));
-    publication.sent(now, "rule", KIND, &refused(Some(30 * SECOND)));
-    assert!(publication.next(now, &silent(), &open).is_none());
-    assert!(publication.due_at.is_some_and(|at| at >= now + 30 * SECOND));
+    publication.sent(now, false);
+    assert!(publication.next(now, &silent(), &open, None).is_none());
+    let first = publication.due_at.unwrap();
+    assert!(first <= now + SECOND);
+    publication.sent(now, false);
+    assert!(publication.next(now, &silent(), &open, None).is_none());
+    assert!(publication.due_at.unwrap() >= now + SECOND);
+    let asked = now + 30 * SECOND;
+    let waits = publication.next(now, &silent(), &open, Some(asked));
+    assert_eq!((waits, publication.due_at), (None, Some(asked)));
 }

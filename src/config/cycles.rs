@@ -1,0 +1,57 @@
+//! Rules that wait for conditions which rules publish: around in a circle, none could ever change.
+
+use std::collections::HashSet;
+
+use super::cursor::Cursor;
+use super::types::{Condition, Gate, Observation};
+use super::{NodeCondition, Observed};
+
+/// A rule that publishes a condition.
+pub(super) struct Publisher<'t> {
+    /// Where it says so.
+    pub(super) at: Cursor<'t>,
+    /// The condition's type.
+    pub(super) publishes: String,
+    /// The types of the conditions that its gates wait for.
+    pub(super) waits_for: Vec<String>,
+}
+
+impl<'t> Publisher<'t> {
+    pub(super) fn new(at: Cursor<'t>, publishes: String, gates: &[Gate]) -> Self {
+        let conditions = gates.iter().flat_map(Gate::conditions);
+        let waits_for = conditions.filter_map(|condition| match condition {
+            Condition::Observation(Observation {
+                object: Observed::NodeCondition(NodeCondition { kind, .. }),
+                ..
+            }) => Some(kind.clone()),
+            _ => None,
+        });
+        Self {
+            at,
+            publishes,
+            waits_for: waits_for.collect(),
+        }
+    }
+}
+
+/// Reports each publisher that waits, through others or not, for its own condition.
+pub(super) fn check(publishers: &[Publisher<'_>]) {
+    for publisher in publishers {
+        let mut known = HashSet::new();
+        let mut waits_for: Vec<&str> = publisher.waits_for.iter().map(String::as_str).collect();
+        while let Some(kind) = waits_for.pop() {
+            if kind == publisher.publishes {
+                publisher.at.report_key(
+                    "names a condition that the gates of the same rule wait for, if only through other rules: \
+                     none of them could ever change",
+                );
+                break;
+            }
+            if known.insert(kind) {
+                let of_kind = publishers.iter().filter(|other| other.publishes == kind);
+                waits_for
+                    .extend(of_kind.flat_map(|other| other.waits_for.iter().map(String::as_str)));
+            }
+        }
+    }
+}
