@@ -3,6 +3,7 @@
 mod calls;
 mod connection;
 pub(crate) mod gates;
+mod hearing;
 mod once;
 mod reload;
 mod rule;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep_until;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
@@ -28,7 +29,7 @@ use crate::node;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
-use crate::status::{ConfigurationStatus, NodeStatus, Status};
+use crate::status::{ApiStatus, ConfigurationStatus, Incident, NodeStatus, Status};
 use calls::Pending;
 use connection::Connection;
 use once::Once;
@@ -99,6 +100,8 @@ struct Agent<'a> {
     once: Option<Once>,
     urgent: watch::Sender<bool>,
     connection: Connection,
+    /// The last of any request, be it the agent's or not.
+    failures: watch::Receiver<Option<Incident>>,
     /// For the gates that look at the Node.
     sight: watch::Sender<NodeSight>,
     status: watch::Sender<Option<Status>>,
@@ -140,6 +143,7 @@ impl<'a> Agent<'a> {
             once: options.once.map(Once::new),
             urgent,
             connection: Connection::default(),
+            failures: api.last_failure(),
             sight,
             status,
             updates,
@@ -203,6 +207,8 @@ impl<'a> Agent<'a> {
                     }
                 }
                 (told, answer) = publishing.answered() => self.take_published(&told, answer),
+                // For the snapshot alone.
+                Ok(()) = self.failures.changed() => {}
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
             }
@@ -240,56 +246,7 @@ impl<'a> Agent<'a> {
         self.rules.iter_mut().any(|rule| rule.take(now, update));
     }
 
-    fn hear(&mut self, news: News<NodeView>) {
-        match news {
-            News::Afresh => self.latest.take_whatever_comes(),
-            News::Object(node) => self.offer(node),
-            News::Gone(uid) => self.gone(&uid),
-            News::Synced => {
-                self.connection.watching();
-                self.latest.told_all();
-                if self.latest.get().is_none() {
-                    self.tell_that_there_is_no_node();
-                }
-            }
-            News::Ended(error) => self.connection.watch_ended(error.as_ref()),
-        }
-    }
-
-    fn offer(&mut self, node: NodeView) {
-        self.seen = true;
-        if self
-            .latest
-            .get()
-            .is_some_and(|known| known.metadata.uid != node.metadata.uid)
-        {
-            // What was learnt of writes to another Node is not about this one.
-            self.writes = Writes::default();
-        }
-        let resource_version = node.metadata.resource_version;
-        if self.latest.offer(node) {
-            debug!(resource_version, "saw the node");
-        } else {
-            debug!(resource_version, "dropped a node older than the one known");
-        }
-    }
-
-    fn gone(&mut self, uid: &str) {
-        if self.latest.gone(uid) {
-            // What was learnt of writes to it is not about the next Node of this name.
-            self.writes = Writes::default();
-            self.tell_that_there_is_no_node();
-        }
-    }
-
-    fn tell_that_there_is_no_node(&self) {
-        warn!(
-            node = self.node_name,
-            "there is no such node; waiting for it"
-        );
-    }
-
-    fn publish(&self) {
+    fn publish(&mut self) {
         let status = Status {
             version: env!("CARGO_PKG_VERSION"),
             node: NodeStatus {
@@ -298,7 +255,10 @@ impl<'a> Agent<'a> {
                 resource_version: self.latest.get().map(|node| node.metadata.resource_version),
             },
             configuration: self.configuration.clone(),
-            api: self.connection.status(),
+            api: ApiStatus {
+                watching: self.connection.is_watching(),
+                last_error: self.failures.borrow_and_update().clone(),
+            },
             rules: self.rules.iter().map(RuleAtWork::status).collect(),
         };
         self.status.send_if_modified(|known| {

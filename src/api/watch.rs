@@ -125,6 +125,7 @@ pub async fn run<T: Object>(
         let restarts = error.as_ref().map_or(&restarts.ended, |_| &restarts.failed);
         restarts.inc();
         let error = error.or_else(|| (wait > CLEAN_WAIT).then(often));
+        error.iter().for_each(|error| api.failed(error));
         if watch.news.send(News::Ended(error)).await.is_err() {
             return;
         }

@@ -1,0 +1,59 @@
+//! What is heard of the own Node, from the watch and in answers.
+
+use tracing::{debug, warn};
+
+use super::Agent;
+use crate::api::watch::News;
+use crate::node::view::NodeView;
+use crate::node::writes::Writes;
+
+impl Agent<'_> {
+    pub(super) fn hear(&mut self, news: News<NodeView>) {
+        match news {
+            News::Afresh => self.latest.take_whatever_comes(),
+            News::Object(node) => self.offer(node),
+            News::Gone(uid) => self.gone(&uid),
+            News::Synced => {
+                self.connection.watching();
+                self.latest.told_all();
+                if self.latest.get().is_none() {
+                    self.tell_that_there_is_no_node();
+                }
+            }
+            News::Ended(error) => self.connection.watch_ended(error.as_ref()),
+        }
+    }
+
+    pub(super) fn offer(&mut self, node: NodeView) {
+        self.seen = true;
+        if self
+            .latest
+            .get()
+            .is_some_and(|known| known.metadata.uid != node.metadata.uid)
+        {
+            // What was learnt of writes to another Node is not about this one.
+            self.writes = Writes::default();
+        }
+        let resource_version = node.metadata.resource_version;
+        if self.latest.offer(node) {
+            debug!(resource_version, "saw the node");
+        } else {
+            debug!(resource_version, "dropped a node older than the one known");
+        }
+    }
+
+    pub(super) fn gone(&mut self, uid: &str) {
+        if self.latest.gone(uid) {
+            // What was learnt of writes to it is not about the next Node of this name.
+            self.writes = Writes::default();
+            self.tell_that_there_is_no_node();
+        }
+    }
+
+    fn tell_that_there_is_no_node(&self) {
+        warn!(
+            node = self.node_name,
+            "there is no such node; waiting for it"
+        );
+    }
+}
