@@ -1,5 +1,6 @@
 //! The decision: a rule, the Node and the gates, at some time, give what is to be done. Pure.
 
+mod decide;
 mod decision;
 mod lapse;
 mod stay;
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use crate::config::{DeadlineAction, Rule};
+use crate::config::Rule;
 use crate::gate::State;
 use crate::node::view::NodeView;
 use crate::tokens::Tokens;
@@ -122,6 +123,9 @@ impl RuleState {
         if self.rule.deadline != rule.deadline {
             self.stay.expect_another_deadline();
         }
+        if self.rule.retaint.is_none() {
+            self.lapse.forget_boot();
+        }
         self.rule = rule;
         self.observe(now, gates);
         // What another version wanted written is not, before this one has decided.
@@ -161,18 +165,22 @@ impl RuleState {
         } else if recreated || self.stay.since().is_none() {
             self.stay.begin(now);
         }
-        let deadline_has_passed = self.stay.look_at_deadline(now, self.rule.deadline);
+        if before.is_tainted() && seen == Decision::Absent {
+            self.lapse.begin_to_count(now);
+        }
+        self.stay.look_at_deadline(now, self.rule.deadline);
         self.decision = match (node, seen) {
             (Some(node), Decision::Waiting) => self.decide(now, node),
             (Some(node), Decision::Absent) => self.decide_without_taint(now, node),
             _ => seen,
         };
+        // What happens comes before what has taken its time, which is told of in the next step then.
+        self.happened(before).or_else(|| self.has_taken_long(now))
+    }
+
+    /// What became of the taint since the decision `before`.
+    fn happened(&self, before: Decision) -> Option<Occurrence> {
         match (before, self.decision) {
-            _ if deadline_has_passed => Some(Occurrence::Deadline(self.rule.deadline.action)),
-            _ if self.long_wait_at().is_some_and(|at| at <= now) => {
-                self.stay.tell();
-                Some(Occurrence::LongWait)
-            }
             (Decision::Limited { .. }, Decision::Limited { .. }) => None,
             (_, Decision::Limited { .. }) => Some(Occurrence::Fight),
             (before, after) if !before.is_tainted() && after.is_tainted() => {
@@ -187,16 +195,23 @@ impl RuleState {
         }
     }
 
+    fn has_taken_long(&mut self, now: Instant) -> Option<Occurrence> {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.stay.overdue_at(self.rule.deadline)) {
+            self.stay.tell_overdue();
+            Some(Occurrence::Deadline(self.rule.deadline.action))
+        } else if is_due(self.long_wait_at()) {
+            self.stay.tell();
+            Some(Occurrence::LongWait)
+        } else {
+            None
+        }
+    }
+
     /// Whether every gate has been open for `stableFor`.
     #[must_use]
     pub fn is_stable(&self, now: Instant) -> bool {
         self.stable_at().is_some_and(|stable| stable <= now)
-    }
-
-    /// When the taint will have been there for too long; `None` while it is absent.
-    #[must_use]
-    pub fn deadline_at(&self) -> Option<Instant> {
-        self.stay.deadline_at(self.rule.deadline)
     }
 
     /// When there will be a long wait to tell of.
@@ -214,7 +229,7 @@ impl RuleState {
     /// When the decision, or what is to be told, changes by time alone.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
-        let deadline = self.deadline_at().filter(|_| !self.is_overdue());
+        let deadline = self.stay.overdue_at(self.rule.deadline);
         // Gates that have opened since the decision.
         let opened = self
             .stable_at()
@@ -231,53 +246,11 @@ impl RuleState {
             .is_some_and(|uid| uid != node.metadata.uid)
     }
 
-    /// What the Node alone says: [`Decision::Waiting`] where it has the taint.
-    fn see(&self, node: &NodeView) -> Decision {
-        if !node.selected_by(&self.rule.node_selector) {
-            Decision::NotSelected
-        } else if node.has(&self.rule.taint) {
-            Decision::Waiting
-        } else {
-            Decision::Absent
-        }
-    }
-
-    /// What the gates and the time say of a Node with the taint.
-    fn decide(&self, now: Instant, node: &NodeView) -> Decision {
-        let fails_open = self.is_overdue() && self.rule.deadline.action == DeadlineAction::Remove;
-        let stable = match self.stable_at() {
-            _ if fails_open => now,
-            Some(stable) => stable,
-            None => return Decision::Waiting,
-        };
-        if now < stable {
-            Decision::Stabilizing { until: stable }
-        } else if node.awaits_registration() {
-            Decision::Held
-        } else if let Some(until) = self.tokens.next_at(now) {
-            Decision::Limited { until }
-        } else {
-            Decision::Ready
-        }
-    }
-
-    /// Whether a Node without the taint is to have it again.
-    fn decide_without_taint(&self, now: Instant, node: &NodeView) -> Decision {
-        let due = self.rule.retaint.and_then(|retaint| {
-            let created = node.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            self.lapse.due_at(retaint.after, created)
-        });
-        match due {
-            Some(until) if now < until => Decision::Lapsing { until },
-            Some(_) => Decision::Lapsed,
-            None => Decision::Absent,
-        }
-    }
-
     /// A removal succeeded: what comes next is not somebody else's doing.
     pub fn removed(&mut self, now: Instant) {
         self.decision = Decision::Absent;
         self.stay.end();
+        self.lapse.begin_to_count(now);
         if !self.runs_gates() {
             self.observe(now, State::Unknown);
         }

@@ -46,9 +46,10 @@ impl<'t> Context<'t> {
     }
 
     /// The end of a message that begins with what should stand at `node`: what stands there.
-    fn contrast(&self, node: &Node) -> String {
+    fn contrast(&self, node: &Node, is_secret: bool) -> String {
         match &node.value {
             Value::Null => ", but has no value".into(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) if is_secret => String::new(),
             Value::Bool(_) | Value::Number(_) => {
                 let spelling = self.spelling(node).unwrap_or_default();
                 format!(", not {}", shortened(spelling))
@@ -60,15 +61,24 @@ impl<'t> Context<'t> {
     }
 
     /// `subject` is what a message begins with.
-    fn string(&self, node: &'t Node, path: &str, subject: &str) -> Option<&'t str> {
+    fn string(
+        &self,
+        node: &'t Node,
+        path: &str,
+        subject: &str,
+        is_secret: bool,
+    ) -> Option<&'t str> {
         if let Value::String(text) = &node.value {
             return Some(text);
         }
         let message = if matches!(node.value, Value::Bool(_) | Value::Number(_)) {
-            let spelling = self.spelling(node).unwrap_or_default();
-            format!("{subject}must be a string; quote it: {}", shown(spelling))
+            let spelling = self.spelling(node).filter(|_| !is_secret);
+            let quoted = spelling.map(|spelling| format!(": {}", shown(spelling)));
+            let quoted = quoted.unwrap_or_default();
+            format!("{subject}must be a string; quote it{quoted}")
         } else {
-            format!("{subject}must be a string{}", self.contrast(node))
+            let contrast = self.contrast(node, is_secret);
+            format!("{subject}must be a string{contrast}")
         };
         self.report(node, path, message);
         None
@@ -83,6 +93,8 @@ pub(super) struct Cursor<'t> {
     /// Its key, if it is a field.
     key: Option<&'t Node>,
     path: String,
+    /// Whether no message may show what stands here and below: the log, the status page and Events pass it on.
+    is_secret: bool,
 }
 
 impl<'t> Cursor<'t> {
@@ -92,6 +104,15 @@ impl<'t> Cursor<'t> {
             node,
             key: None,
             path: String::new(),
+            is_secret: false,
+        }
+    }
+
+    /// The same, and no message shows what stands there.
+    pub(super) fn secret(self) -> Self {
+        Self {
+            is_secret: true,
+            ..self
         }
     }
 
@@ -133,13 +154,14 @@ impl<'t> Cursor<'t> {
 
     /// Reports that the value is not `expected`, and what it is.
     pub(super) fn mismatch<T>(&self, expected: &str) -> Option<T> {
-        let contrast = self.context.contrast(self.node);
+        let contrast = self.context.contrast(self.node, self.is_secret);
         self.report(format!("must be {expected}{contrast}"));
         None
     }
 
     pub(super) fn string(&self) -> Option<&'t str> {
-        self.context.string(self.node, &self.path, "")
+        let is_secret = self.is_secret;
+        self.context.string(self.node, &self.path, "", is_secret)
     }
 
     /// A string that `parse` accepts; its error is a message such as `must be …`.
@@ -151,7 +173,11 @@ impl<'t> Cursor<'t> {
 
     /// A string of the given form.
     pub(super) fn text(&self, syntax: &Syntax) -> Option<String> {
-        self.parsed(|text| syntax.check(text).map(|()| text.to_owned()))
+        self.parsed(|text| match syntax.check(text) {
+            Ok(()) => Ok(text.to_owned()),
+            Err(_) if self.is_secret => Err(format!("must be {}", syntax.expected)),
+            Err(message) => Err(message),
+        })
     }
 
     pub(super) fn boolean(&self) -> Option<bool> {
@@ -206,6 +232,7 @@ impl<'t> Cursor<'t> {
                 node,
                 key: None,
                 path: format!("{}[{index}]", self.path),
+                is_secret: self.is_secret,
             })
         });
         Some(items.collect())
@@ -228,7 +255,10 @@ impl<'t> Cursor<'t> {
         let mut names = Unique::default();
         let mut entries = Vec::new();
         for (key, node) in pairs {
-            let Some(name) = self.context.string(key, &self.path, "a key ") else {
+            let Some(name) = self
+                .context
+                .string(key, &self.path, "a key ", self.is_secret)
+            else {
                 continue;
             };
             let entry = Self {
@@ -236,6 +266,7 @@ impl<'t> Cursor<'t> {
                 node,
                 key: Some(key),
                 path: extended(&self.path, name),
+                is_secret: self.is_secret,
             };
             match names.admit(name, entry.line()) {
                 Ok(()) => entries.push((name, entry)),

@@ -220,12 +220,11 @@ fn exec(cursor: &Cursor<'_>) -> Option<Exec> {
     cursor.mapping("exec", |fields| {
         let mut is_program = true;
         let command = fields.required("command")?.filled_list(|argument| {
-            let syntax = if std::mem::take(&mut is_program) {
-                &ABSOLUTE_PATH
+            if std::mem::take(&mut is_program) {
+                argument.text(&ABSOLUTE_PATH)
             } else {
-                &ARGUMENT
-            };
-            argument.text(syntax)
+                argument.clone().secret().text(&ARGUMENT)
+            }
         });
         Some(Exec { command: command? })
     })

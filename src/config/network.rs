@@ -26,7 +26,7 @@ pub(super) fn http_get(cursor: &Cursor<'_>) -> Option<HttpGet> {
 
         let scheme = scheme.and_then(|scheme| scheme.parsed(parse_scheme));
         let path = path.and_then(|path| path.text(&REQUEST_PATH));
-        let http_headers = http_headers.and_then(|headers| headers.list(header));
+        let http_headers = http_headers.and_then(|headers| headers.secret().list(header));
         let expect = expect.and_then(|expect| self::expect(&expect));
         Some(HttpGet {
             endpoint: endpoint?,

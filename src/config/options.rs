@@ -44,12 +44,17 @@ pub struct PublishCondition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(default)]
 pub struct Deadline {
-    /// Counted from the first sight of the taint.
+    /// Counted from the first sight of the taint; `1s` or more.
     #[serde(serialize_with = "duration::serialize")]
     #[schemars(with = "String", transform = Form(&DURATION))]
     pub after: Duration,
     /// What is done then.
     pub action: DeadlineAction,
+}
+
+impl Deadline {
+    /// The least `after`.
+    pub const LEAST: Duration = Duration::from_secs(1);
 }
 
 impl Default for Deadline {

@@ -1,5 +1,7 @@
 //! From the tree to what a rule does beside the removal.
 
+use std::time::Duration;
+
 use super::cursor::Cursor;
 use super::options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 use super::syntax::{QUALIFIED_NAME, shown};
@@ -18,7 +20,10 @@ pub(super) const OWNED_CONDITIONS: [&str; 5] = [
 
 pub(super) fn deadline(cursor: &Cursor<'_>) -> Option<Deadline> {
     cursor.mapping("deadline", |fields| {
-        let after = fields.optional("after").map(|field| field.duration());
+        let after = fields.optional("after").map(|field| {
+            let reason = "what is to be late must be given some time";
+            duration_from(&field, Deadline::LEAST, reason)
+        });
         let action = fields
             .optional("action")
             .map(|field| field.parsed(parse_action));
@@ -28,6 +33,17 @@ pub(super) fn deadline(cursor: &Cursor<'_>) -> Option<Deadline> {
             action: action.unwrap_or(Some(default.action))?,
         })
     })
+}
+
+/// A duration that is not shorter than `least`, for this `reason`.
+fn duration_from(cursor: &Cursor<'_>, least: Duration, reason: &str) -> Option<Duration> {
+    let duration = cursor.duration()?;
+    if duration < least {
+        let least = duration::shown(least);
+        cursor.report(format!("must be {least} or more: {reason}"));
+        return None;
+    }
+    Some(duration)
 }
 
 fn parse_action(name: &str) -> Result<DeadlineAction, String> {
@@ -41,14 +57,8 @@ pub(super) fn retaint(cursor: &Cursor<'_>) -> Option<Retaint> {
         let Some(field) = fields.optional("after") else {
             return Some(Retaint::default());
         };
-        let after = field.duration()?;
-        if after < Retaint::LEAST {
-            field.report(format!(
-                "must be {} or more: a component that restarts must not close the node at once",
-                duration::shown(Retaint::LEAST)
-            ));
-            return None;
-        }
+        let reason = "a component that restarts must not close the node at once";
+        let after = duration_from(&field, Retaint::LEAST, reason)?;
         Some(Retaint { after })
     })
 }

@@ -88,7 +88,7 @@ async fn exchange(
         let response = sender.send_request(request).await.map_err(failed)?;
         judge(expect, response)
             .await
-            .map_err(|why| named(format!("GET {}: {why}", excerpt(target.path.as_str()))))
+            .map_err(|why| named(format!("GET {}: {why}", excerpt(target.path.path()))))
     })
     .await
 }

@@ -47,17 +47,31 @@ impl Published {
         }
     }
 
+    /// Whether `node` says the same already, if in other words.
+    #[must_use]
+    pub fn differs_in_words_alone(&self, node: &NodeView) -> bool {
+        let known = self.known(node);
+        known.is_some_and(|known| {
+            known.status == self.status
+                && known.reason.as_deref() == Some(self.reason)
+                && known.message.as_deref() != Some(&self.message)
+        })
+    }
+
+    fn known<'n>(&self, node: &'n NodeView) -> Option<&'n NodeCondition> {
+        let mut conditions = node.conditions.iter();
+        conditions.find(|known| known.type_ == self.kind)
+    }
+
     /// The body of the strategic merge patch of `nodes/status` that makes `node` say so; `None` if it does.
     ///
     /// Conditions are merged by their type (`patchMergeKey` of `NodeStatus`), so that no other condition is touched.
-    /// As the kubelet has it, the time of the transition moves with the status alone, and that of the heartbeat with every
-    /// write; there is no write without a change.
+    /// The time of the transition moves with the status alone, and that of the heartbeat with every write, as the API has
+    /// it. Unlike the kubelet, untaint writes only what has changed: the heartbeat tells when that was, not that the agent
+    /// is alive.
     #[must_use]
     pub fn patch(&self, node: &NodeView, now: Timestamp) -> Option<Value> {
-        let known = node
-            .conditions
-            .iter()
-            .find(|known| known.type_ == self.kind);
+        let known = self.known(node);
         let is_told = |known: &NodeCondition| {
             known.status == self.status
                 && known.reason.as_deref() == Some(self.reason)
@@ -159,6 +173,25 @@ mod tests {
         let conditions = known["status"]["conditions"].take();
         let later = "2026-02-01T12:00:00Z".parse().unwrap();
         assert_eq!(told.patch(&node(&conditions), later), None);
+    }
+
+    #[test]
+    fn another_message_alone_is_told_apart_from_another_state() {
+        let known = json!([{"type": KIND, "status": "False", "reason": "GatesClosed", "message": "agent: 1"}]);
+        for (gates, message, expected) in [
+            (State::Closed, "agent: 2", true),
+            (State::Closed, "agent: 1", false),
+            (State::Unknown, "agent: 2", false),
+        ] {
+            let told = Published::new(KIND, gates, false, message);
+            assert_eq!(
+                told.differs_in_words_alone(&node(&known)),
+                expected,
+                "{gates:?} {message}"
+            );
+        }
+        let told = Published::new(KIND, State::Closed, false, "agent: 2");
+        assert!(!told.differs_in_words_alone(&node(&json!([]))));
     }
 
     #[test]

@@ -36,8 +36,18 @@ impl Lapse {
         let closed = gates == State::Closed;
         self.closed_since = closed.then(|| self.closed_since.unwrap_or(now));
         if gates == State::Open {
-            self.boot = None;
+            self.forget_boot();
         }
+    }
+
+    /// The taint has gone: what was before does not count.
+    pub(super) fn begin_to_count(&mut self, now: Instant) {
+        self.closed_since = self.closed_since.map(|_| now);
+    }
+
+    /// What the boot left is over.
+    pub(super) fn forget_boot(&mut self) {
+        self.boot = None;
     }
 
     /// Every gate is open.

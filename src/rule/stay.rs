@@ -11,8 +11,10 @@ const LONG_WAIT: Duration = Duration::from_mins(1);
 pub(super) struct Stay {
     /// When the taint was first seen, since it was last absent.
     since: Option<Instant>,
-    /// Whether the deadline has passed, which has been told.
+    /// Whether the deadline has passed.
     overdue: bool,
+    /// Whether that has been told.
+    overdue_told: bool,
     /// Whether it has been told that this takes long, be it by the deadline.
     told: bool,
 }
@@ -40,19 +42,27 @@ impl Stay {
     /// Another deadline is told of when it passes, whatever became of the one before.
     pub(super) fn expect_another_deadline(&mut self) {
         self.overdue = false;
+        self.overdue_told = false;
     }
 
     pub(super) fn deadline_at(&self, deadline: Deadline) -> Option<Instant> {
         self.since.map(|since| since + deadline.after)
     }
 
-    /// Gives whether the deadline has passed just now.
-    pub(super) fn look_at_deadline(&mut self, now: Instant, deadline: Deadline) -> bool {
-        let was_overdue = self.overdue;
+    pub(super) fn look_at_deadline(&mut self, now: Instant, deadline: Deadline) {
         self.overdue = self.deadline_at(deadline).is_some_and(|at| at <= now);
-        let has_passed = self.overdue && !was_overdue;
-        self.told |= has_passed;
-        has_passed
+        self.overdue_told &= self.overdue;
+    }
+
+    /// When there will be a passed deadline to tell of.
+    pub(super) fn overdue_at(&self, deadline: Deadline) -> Option<Instant> {
+        self.deadline_at(deadline).filter(|_| !self.overdue_told)
+    }
+
+    /// The passed deadline is told of.
+    pub(super) fn tell_overdue(&mut self) {
+        self.overdue_told = true;
+        self.told = true;
     }
 
     /// When there will be a long wait to tell of.

@@ -233,3 +233,8 @@ fn a_node_that_the_selector_does_not_select_is_left_alone() {
     );
     assert_eq!(state.decision(), Decision::Waiting);
 }
+
+/// When the taint will have been there for too long.
+fn deadline_at(state: &RuleState) -> Option<Instant> {
+    state.stay.deadline_at(state.rule.deadline)
+}

@@ -33,6 +33,7 @@ const BEYOND: [(&str, &[&str]); 3] = [
         "a pattern does not compare numbers",
         &[
             "must be 30s or more",
+            "must be 1s or more",
             "a duration up to 24h such as 500ms, 90s or 1m30s, not the string \"25h\"",
             "between 100 and 599, such as 204 or 200-299, not the string \"299-200\"",
         ],

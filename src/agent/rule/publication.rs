@@ -17,6 +17,8 @@ use crate::tokens::Tokens;
 /// A write that fails, for want of a permission say, is repeated after a time that doubles from the first to the second.
 const RETRY_BASE: Duration = Duration::from_secs(1);
 const RETRY_CAP: Duration = Duration::from_mins(1);
+/// From one write to the next where only the message is new: a number in it, say, that changes with every look.
+const NEW_WORDS: Duration = Duration::from_mins(1);
 
 /// The writes of one condition.
 pub(super) struct Publication {
@@ -24,6 +26,7 @@ pub(super) struct Publication {
     tokens: Tokens,
     backoff: Backoff,
     not_before: Option<Instant>,
+    written_at: Option<Instant>,
     failure: Repetition,
     /// When the next write is due, where it waits for nothing else.
     due_at: Option<Instant>,
@@ -35,6 +38,7 @@ impl Publication {
             tokens: Tokens::WRITES,
             backoff: Backoff::new(RETRY_BASE),
             not_before: None,
+            written_at: None,
             failure: Repetition::default(),
             due_at: None,
         }
@@ -43,7 +47,9 @@ impl Publication {
     /// The patch that is due now, if there is one.
     fn next(&mut self, now: Instant, node: &NodeView, told: &Published) -> Option<Value> {
         let patch = told.patch(node, Timestamp::now())?;
-        let waits = [self.not_before, self.tokens.next_at(now)];
+        let words = self.written_at.map(|written| written + NEW_WORDS);
+        let words = words.filter(|_| told.differs_in_words_alone(node));
+        let waits = [self.not_before, self.tokens.next_at(now), words];
         match waits.into_iter().flatten().max().filter(|time| *time > now) {
             Some(time) => {
                 self.due_at = Some(time);
@@ -59,6 +65,7 @@ impl Publication {
             Ok(_) => {
                 self.backoff.reset();
                 self.not_before = None;
+                self.written_at = Some(now);
                 if self.failure.end() {
                     info!(rule, condition, "published the condition again");
                 } else {

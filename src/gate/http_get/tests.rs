@@ -103,6 +103,16 @@ async fn the_request_is_plain_and_asks_for_no_keep_alive_and_no_compression() {
     );
 }
 
+/// Conditions and Events pass reasons on to whoever may read Nodes.
+#[tokio::test]
+async fn a_reason_does_not_show_the_query() {
+    let port = http(|_| "HTTP/1.1 503 Service Unavailable\r\n\r\n".into()).await;
+    let mut spec = spec(port);
+    spec.path = "/healthz?token=secret".into();
+    let why = "GET /healthz: 503 Service Unavailable, expected 200-299";
+    assert_eq!(soon(check(&spec)).await, closed(port, why));
+}
+
 #[tokio::test]
 async fn configured_headers_are_sent_as_given_and_replace_the_default_ones() {
     let (_, head) = request(with_headers(

@@ -1,7 +1,7 @@
 //! A rule that is configured anew while it is at work.
 
 use super::*;
-use crate::config::{Deadline, Retaint};
+use crate::config::{Deadline, DeadlineAction, Retaint};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -30,7 +30,7 @@ fn what_is_known_of_the_taint_stays_and_no_new_round_begins() {
         (Decision::Ready, round),
         "the gates have been open for longer than a second"
     );
-    assert_eq!(state.deadline_at(), Some(start + MINUTE * 10));
+    assert_eq!(deadline_at(&state), Some(start + MINUTE * 10));
 }
 
 #[test]

@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::config::Retaint;
+use crate::taint::Effect;
 
 const AFTER: Duration = Duration::from_secs(30);
 
 fn watchful() -> Rule {
-    Rule {
-        retaint: Some(Retaint { after: AFTER }),
-        ..rule()
-    }
+    let mut rule = rule();
+    rule.taint.effect = Some(Effect::NoSchedule);
+    rule.retaint = Some(Retaint { after: AFTER });
+    rule
 }
 
 /// A rule whose taint is gone, as this process found it.
@@ -156,5 +157,46 @@ fn without_retaint_it_is_never_put_back() {
     assert_eq!(
         gates(&mut state, now + 100 * AFTER, State::Closed),
         Decision::Absent
+    );
+}
+
+#[test]
+fn what_was_closed_before_the_taint_went_does_not_count() {
+    let now = Instant::now();
+    let mut state = RuleState::new(watchful(), None);
+    step(&mut state, now, Some(&tainted()), false);
+    let gone = now + 100 * AFTER;
+    step(&mut state, gone, Some(&tainted()), false);
+    step(&mut state, gone, Some(&aged()), false);
+    let until = gone + AFTER;
+    assert_eq!(state.decision(), Decision::Lapsing { until });
+}
+
+#[test]
+fn beside_the_same_taint_with_another_value_there_is_nothing_to_put_back() {
+    let now = Instant::now();
+    let mut rule = watchful();
+    rule.taint.value = Some("mine".into());
+    let mut state = RuleState::new(rule, None);
+    let metadata = json!({"name": "node", "uid": "u", "resourceVersion": "1"});
+    let taints = json!([{"key": "t", "value": "theirs", "effect": "NoSchedule"}]);
+    let node = serde_json::from_value(json!({"metadata": metadata, "spec": {"taints": taints}}));
+    let node: NodeView = node.unwrap();
+    step(&mut state, now, Some(&node), false);
+    step(&mut state, now, Some(&node), false);
+    step(&mut state, now + AFTER, Some(&node), false);
+    assert_eq!(state.decision(), Decision::Absent);
+}
+
+#[test]
+fn a_reboot_is_over_for_a_rule_that_had_no_retaint_then() {
+    let now = Instant::now();
+    let mut state = RuleState::new(rule(), Some("2026-01-02T00:00:00Z".parse().unwrap()));
+    state.step(now, Some(&aged()));
+    state.reconfigure(now, watchful(), State::Unknown);
+    let until = now + AFTER;
+    assert_eq!(
+        gates(&mut state, now, State::Closed),
+        Decision::Lapsing { until }
     );
 }

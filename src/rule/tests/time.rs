@@ -194,7 +194,7 @@ fn a_deadline_counts_from_when_the_taint_was_first_seen_since_it_was_absent() {
     step(&mut state, now + 30 * SECOND, Some(&clean()), false);
     assert_eq!(state.wake_at(), None);
     step(&mut state, now + 40 * SECOND, Some(&tainted()), false);
-    assert_eq!(state.deadline_at(), Some(now + 100 * SECOND));
+    assert_eq!(deadline_at(&state), Some(now + 100 * SECOND));
     step(
         &mut state,
         now + 50 * SECOND,
@@ -202,7 +202,7 @@ fn a_deadline_counts_from_when_the_taint_was_first_seen_since_it_was_absent() {
         false,
     );
     assert_eq!(
-        state.deadline_at(),
+        deadline_at(&state),
         Some(now + 110 * SECOND),
         "another Node has a deadline of its own"
     );
@@ -225,7 +225,7 @@ fn a_wait_is_told_of_once_after_a_minute_or_a_tenth_of_the_deadline_if_that_is_l
             now += long * SECOND;
             let told = step(&mut state, now, Some(&tainted()), false);
             assert_eq!(told, Some(Occurrence::LongWait));
-            assert_eq!(state.wake_at(), state.deadline_at());
+            assert_eq!(state.wake_at(), deadline_at(&state));
             assert_eq!(step(&mut state, now, Some(&tainted()), false), None);
             // The next wait is another one.
             step(&mut state, now, Some(&clean()), false);
@@ -273,4 +273,37 @@ fn a_long_hold_is_told_of_like_a_long_wait() {
     assert_eq!(state.decision(), Decision::Held);
     let told = step(&mut state, now + 60 * SECOND, Some(&held), true);
     assert_eq!(told, Some(Occurrence::LongWait));
+}
+
+#[test]
+fn what_happens_as_a_deadline_passes_is_told_first_and_then_the_deadline() {
+    let now = Instant::now();
+    let mut state = RuleState::new(
+        Rule {
+            deadline: Deadline {
+                after: SECOND,
+                action: DeadlineAction::Keep,
+            },
+            ..rule()
+        },
+        None,
+    );
+    for _ in 0..5 {
+        step(&mut state, now, Some(&tainted()), true);
+        step(&mut state, now, Some(&tainted()), true);
+        state.removed(now);
+        step(&mut state, now, Some(&clean()), true);
+    }
+    step(&mut state, now, Some(&tainted()), false);
+    let late = now + SECOND;
+    assert_eq!(
+        step(&mut state, late, Some(&tainted()), true),
+        Some(Occurrence::Fight)
+    );
+    assert!(state.wake_at().is_some_and(|at| at <= late));
+    assert_eq!(
+        step(&mut state, late, Some(&tainted()), true),
+        Some(Occurrence::Deadline(DeadlineAction::Keep))
+    );
+    assert_eq!(step(&mut state, late, Some(&tainted()), true), None);
 }
