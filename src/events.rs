@@ -19,7 +19,7 @@ const MAX_NOTE: usize = 1024;
 pub enum Reason {
     /// The taint was removed here.
     TaintRemoved,
-    /// Somebody else removed it while a gate was not open.
+    /// Somebody else removed it before the rule was ready.
     TaintRemovedByOther,
     /// It waits for long already.
     RemovalWaiting,

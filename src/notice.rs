@@ -48,7 +48,7 @@ pub enum What {
     },
     /// Somebody else removed the taint.
     RemovedByOther {
-        /// Whether every gate was open by then: if not, it was removed too early.
+        /// Whether the rule was ready by then: if not, it was removed too early.
         ready: bool,
     },
     /// The taint was put back here, as a gate has closed.

@@ -98,6 +98,8 @@ pub struct RuleStatus {
     pub decision: &'static str,
     /// What that means, in a few words.
     pub meaning: &'static str,
+    /// Whether the rule has done all it is going to do with the Node as it is.
+    pub done: bool,
     /// Since when that has been the decision.
     pub since: Timestamp,
     /// Whether the taint has been there for longer than the rule's `deadline`.
@@ -112,14 +114,6 @@ pub struct RuleStatus {
     /// The server's words, while it refuses to have the taint removed or put back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
-}
-
-impl RuleStatus {
-    /// Whether the Node needs nothing more of it.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        matches!(self.decision, "absent" | "not-selected")
-    }
 }
 
 /// A gate.

@@ -6,27 +6,22 @@ use tracing::{debug, info, warn};
 
 use crate::api::ApiError;
 use crate::logging::Repetition;
-use crate::status::{ApiStatus, Incident};
 
 /// Successes and failures of the watch and of other requests.
 #[derive(Default)]
 pub(super) struct Connection {
-    status: ApiStatus,
+    watching: bool,
     watch_failure: Repetition,
     request_failure: Repetition,
 }
 
 impl Connection {
-    pub(super) fn status(&self) -> ApiStatus {
-        self.status.clone()
-    }
-
     pub(super) fn is_watching(&self) -> bool {
-        self.status.watching
+        self.watching
     }
 
     pub(super) fn watching(&mut self) {
-        self.status.watching = true;
+        self.watching = true;
         if self.watch_failure.end() {
             info!("watching the node again");
         } else {
@@ -40,12 +35,11 @@ impl Connection {
             debug!("the watch ended; watching again");
             return;
         };
-        self.status.watching = false;
+        self.watching = false;
         let message = error.to_string();
         if self.watch_failure.is_news(Instant::now(), &message) {
             warn!(error = message, "failed to watch the node; trying again");
         }
-        self.status.last_error = Some(Incident::now(message));
     }
 
     /// A removal succeeded.
@@ -64,6 +58,5 @@ impl Connection {
         } else {
             debug!(error = message, "a request did not succeed; trying again");
         }
-        self.status.last_error = Some(Incident::now(message));
     }
 }

@@ -4,7 +4,7 @@ mod calls;
 mod conditions;
 mod connection;
 pub(crate) mod gates;
-mod news;
+mod hearing;
 mod once;
 mod pending;
 mod reload;
@@ -31,7 +31,7 @@ use crate::node::patch::Change;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
-use crate::status::{ConfigurationStatus, NodeStatus, Status};
+use crate::status::{ApiStatus, ConfigurationStatus, Incident, NodeStatus, Status};
 use conditions::ConditionWrites;
 use connection::Connection;
 use once::Once;
@@ -104,6 +104,8 @@ struct Agent<'a> {
     once: Option<Once>,
     urgent: watch::Sender<bool>,
     connection: Connection,
+    /// The last of any request, be it the agent's or not.
+    failures: watch::Receiver<Option<Incident>>,
     /// For the gates that look at the Node.
     sight: watch::Sender<NodeSight>,
     status: watch::Sender<Option<Status>>,
@@ -146,6 +148,7 @@ impl<'a> Agent<'a> {
             once: options.once.map(Once::new),
             urgent,
             connection: Connection::default(),
+            failures: api.last_failure(),
             sight,
             status,
             updates,
@@ -209,6 +212,8 @@ impl<'a> Agent<'a> {
                     }
                 }
                 (write, answer) = writing.answered() => self.take_condition(&write, answer),
+                // For the snapshot alone.
+                Ok(()) = self.failures.changed() => {}
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
             }
@@ -253,7 +258,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn update_status(&self) {
+    fn update_status(&mut self) {
         let status = Status {
             version: env!("CARGO_PKG_VERSION"),
             node: NodeStatus {
@@ -262,7 +267,10 @@ impl<'a> Agent<'a> {
                 resource_version: self.latest.get().map(|node| node.metadata.resource_version),
             },
             configuration: self.configuration.clone(),
-            api: self.connection.status(),
+            api: ApiStatus {
+                watching: self.connection.is_watching(),
+                last_error: self.failures.borrow_and_update().clone(),
+            },
             rules: self.rules.iter().map(RuleAtWork::status).collect(),
         };
         self.status.send_if_modified(|known| {

@@ -45,9 +45,21 @@ impl Agent<'_> {
 
     /// Follows these rules and no others from now on. Those that were followed before keep what they know.
     pub(super) fn follow(&mut self, configuration: Configuration) {
-        self.teller.switch_events(configuration.events);
+        // An Event is a write.
+        self.teller
+            .switch_events(configuration.events && !self.dry_run);
         let now = Instant::now();
-        let mut followed = std::mem::take(&mut self.rules);
+        let stays = |known: &RuleAtWork| {
+            let mut rules = configuration.rules.iter();
+            rules.any(|rule| known.rule().is_same(rule))
+        };
+        let followed = std::mem::take(&mut self.rules);
+        let (mut followed, gone): (Vec<_>, Vec<_>) = followed.into_iter().partition(stays);
+        for gone in gone {
+            let name = &gone.rule().name;
+            info!(rule = name, "follows the rule no more");
+            self.teller.forget(name);
+        }
         for mut rule in configuration.rules {
             rule.dry_run |= self.dry_run;
             if self.once.is_some() {
@@ -67,12 +79,10 @@ impl Agent<'_> {
                 known.reconfigure(now, rule);
                 known
             } else {
+                self.teller.begin(&rule.name);
                 let (surroundings, teller) = (self.surroundings.clone(), self.teller.clone());
                 RuleAtWork::new(rule, self.boot, surroundings, teller)
             });
-        }
-        for gone in followed {
-            info!(rule = gone.rule().name, "follows the rule no more");
         }
     }
 

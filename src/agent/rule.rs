@@ -99,8 +99,12 @@ impl RuleAtWork {
 
     /// What waits for nothing but a write.
     pub(super) fn wants(&self) -> Option<Action> {
+        self.due().filter(|_| !self.rule().dry_run)
+    }
+
+    /// The same, and what a dry run would write.
+    fn due(&self) -> Option<Action> {
         match self.decision() {
-            _ if self.rule().dry_run => None,
             Decision::Ready => Some(Action::Remove),
             Decision::Lapsed => Some(Action::PutBack),
             _ => None,
@@ -110,9 +114,8 @@ impl RuleAtWork {
     /// Whether the rule has done all it is going to do with the Node as it is.
     pub(super) fn is_done(&self) -> bool {
         match self.decision() {
-            Decision::NotSelected => true,
-            decision if decision.is_absent() => true,
-            decision => self.rule().dry_run && decision.is_ready(),
+            Decision::NotSelected | Decision::Absent => true,
+            _ => self.rule().dry_run && self.due().is_some(),
         }
     }
 
@@ -186,6 +189,7 @@ impl RuleAtWork {
             taint: rule.taint.to_string(),
             decision: self.decision().as_str(),
             meaning: self.decision().meaning(),
+            done: self.is_done(),
             since: self.since,
             overdue: self.state.is_overdue(),
             dry_run: rule.dry_run,

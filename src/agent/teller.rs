@@ -25,6 +25,16 @@ impl Teller {
         }
     }
 
+    /// Counts from 0 what happens to a rule of this name.
+    pub(super) fn begin(&self, rule: &str) {
+        self.counters.begin(rule);
+    }
+
+    /// Forgets what was counted of it.
+    pub(super) fn forget(&self, rule: &str) {
+        self.counters.forget(rule);
+    }
+
     /// `aloud`: where each telling costs a reader something, and not merely counted.
     pub(super) fn tell(&self, notice: &Notice, aloud: bool) {
         self.counters.count(notice);

@@ -24,8 +24,10 @@ use kube::Client;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
+use crate::status::Incident;
 pub use error::ApiError;
 pub use stream::Lines;
 use traffic::{End, Traffic};
@@ -55,6 +57,7 @@ pub struct ApiServer {
     /// One reading of the credentials at a time: each holds a thread for as long as a file system hangs.
     reading: Arc<AsyncMutex<()>>,
     traffic: Traffic,
+    last_failure: Sender<Option<Incident>>,
 }
 
 impl ApiServer {
@@ -69,6 +72,7 @@ impl ApiServer {
             lists: AtomicBool::new(false),
             reading,
             traffic: Traffic::default(),
+            last_failure: Sender::default(),
         })
     }
 
@@ -84,13 +88,26 @@ impl ApiServer {
         &self.traffic
     }
 
+    /// The last failure of any request, whoever sent it and whatever is made of it.
+    #[must_use]
+    pub fn last_failure(&self) -> Receiver<Option<Incident>> {
+        self.last_failure.subscribe()
+    }
+
+    fn failed(&self, error: &ApiError) {
+        let incident = Incident::now(error.to_string());
+        self.last_failure.send_replace(Some(incident));
+    }
+
     /// Sends `request` and reads its answer as a `T`.
     pub async fn request<T: DeserializeOwned>(
         &self,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
         let body = self.judge(self.send(request, whole).await)?;
-        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
+        serde_json::from_slice(&body)
+            .map_err(|error| ApiError::Malformed(error.to_string()))
+            .inspect_err(|error| self.failed(error))
     }
 
     /// Like [`Self::request`], for what is beside the main job: no failure of it makes other requests connect anew.
@@ -130,6 +147,16 @@ impl ApiServer {
 
     /// Gives what `read` makes of the answer.
     async fn send<T, F: Future<Output = Result<T, ApiError>>>(
+        &self,
+        request: Request<Vec<u8>>,
+        read: fn(Response<Body>) -> F,
+    ) -> Result<T, ApiError> {
+        let result = self.try_to_send(request, read).await;
+        result.inspect_err(|error| self.failed(error))
+    }
+
+    /// Twice, if the credentials are refused the first time.
+    async fn try_to_send<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
         request: Request<Vec<u8>>,
         read: fn(Response<Body>) -> F,

@@ -145,7 +145,7 @@ impl Traffic {
         );
         registry.register(
             "untaint_api_request_duration_seconds",
-            "Time from sending a request to the end of its answer, for a watch to its answer's headers",
+            "Time from sending a request to the end of its answer, where there was one, for a watch to its answer's headers",
             self.durations.clone(),
         );
         registry.register(
@@ -196,9 +196,11 @@ impl Drop for Counted<'_> {
             .requests
             .get_or_create(&labels(verb, self.end))
             .inc();
-        let verb = verb.as_str();
-        let durations = traffic.durations.get_or_create(&VerbLabel { verb });
-        durations.observe(self.started.elapsed().as_secs_f64());
+        if let End::Answer(_) = self.end {
+            let verb = verb.as_str();
+            let durations = traffic.durations.get_or_create(&VerbLabel { verb });
+            durations.observe(self.started.elapsed().as_secs_f64());
+        }
     }
 }
 
@@ -219,7 +221,30 @@ fn labels(verb: Verb, end: End) -> RequestLabels {
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::encoding::prometheus_text;
+
     use super::*;
+
+    #[test]
+    fn how_long_an_answer_took_is_known_only_where_there_was_one() {
+        let traffic = Traffic::default();
+        let mut registry = Registry::default();
+        traffic.register(&mut registry);
+        let request = Request::get("/api/v1/nodes/n").body(()).unwrap();
+        let count = r#"untaint_api_request_duration_seconds_count{verb="get"}"#;
+        for (end, observed) in [
+            (End::Timeout, 0),
+            (End::Error, 0),
+            (End::Answer(404), 1),
+            (End::Answer(200), 2),
+        ] {
+            traffic.begin(&request).end = end;
+            let mut page = String::new();
+            prometheus_text::encode(&mut page, &registry).unwrap();
+            let line = format!("{count} {observed}");
+            assert!(page.lines().any(|found| found == line), "{line} in {page}");
+        }
+    }
 
     #[test]
     fn a_verb_is_told_by_method_and_query() {

@@ -125,6 +125,9 @@ pub async fn run<T: Object>(
         let restarts = error.as_ref().map_or(&restarts.ended, |_| &restarts.failed);
         restarts.inc();
         let error = error.or_else(|| (wait > CLEAN_WAIT).then(often));
+        if let Some(error) = &error {
+            api.failed(error);
+        }
         if watch.news.send(News::Ended(error)).await.is_err() {
             return;
         }

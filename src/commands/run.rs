@@ -142,12 +142,12 @@ fn tell_what_is_left(status: Option<&Status>) {
             "not in time: the API server does not answer"
         );
     }
-    if status.rules.iter().all(RuleStatus::is_done) {
+    if status.rules.iter().all(|rule| rule.done) {
         error!(
             "not in time: the taints are gone, but Karpenter has not registered the node, or the last look failed"
         );
     }
-    for rule in status.rules.iter().filter(|rule| !rule.is_done()) {
+    for rule in status.rules.iter().filter(|rule| !rule.done) {
         let RuleStatus {
             name,
             decision,

@@ -15,6 +15,7 @@ use tracing::{debug, info, warn};
 use super::{bad_file, event};
 use crate::api::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
+use crate::logging::Repetition;
 use crate::notice::Notice;
 use crate::tokens::Tokens;
 
@@ -27,10 +28,9 @@ const QUEUE: usize = 64;
 /// An Event that could not be sent for so long is given up: it would bear the time of its sending.
 const PATIENCE: Duration = Duration::from_mins(1);
 const RETRY_BASE: Duration = Duration::from_secs(1);
-/// Short enough for every Event to be tried within its [`PATIENCE`].
+/// Short enough for an Event to be tried more than once within its [`PATIENCE`], unless the server asks for a longer wait.
+/// Those that wait behind one that fails may be too old by its end, and are never tried.
 const RETRY_CAP: Duration = Duration::from_secs(30);
-/// Between two log lines about failures.
-const QUIET: Duration = Duration::from_mins(1);
 /// Those of one rule and reason. Less than what is logged: each is a write to the store of the whole cluster, and may
 /// come from every node at once.
 const OF_A_KIND: Tokens = Tokens::new(5, Duration::from_mins(1));
@@ -56,7 +56,7 @@ pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
         tokens: HashMap::new(),
         backoff: Backoff::new(RETRY_BASE),
         next_at: Instant::now(),
-        told_at: None,
+        failure: Repetition::default(),
         given_up,
     };
     (sender, publisher)
@@ -129,7 +129,7 @@ pub struct Publisher {
     backoff: Backoff,
     /// Not before.
     next_at: Instant,
-    told_at: Option<Instant>,
+    failure: Repetition,
     /// Events, since they were last told of.
     given_up: Arc<AtomicU32>,
 }
@@ -223,8 +223,9 @@ impl Publisher {
 
     fn succeeded(&mut self) {
         self.backoff.reset();
+        let had_failed = self.failure.end();
         let given_up = self.given_up.swap(0, Ordering::Relaxed);
-        if given_up > 0 {
+        if had_failed || given_up > 0 {
             info!(given_up, "publishing Events again");
         }
     }
@@ -234,11 +235,10 @@ impl Publisher {
         let asked = jittered(error.retry_after().unwrap_or_default());
         self.next_at = now + self.backoff.next(RETRY_CAP).max(asked);
         let message = error.to_string();
-        if self.told_at.is_some_and(|told| now - told < QUIET) {
+        if !self.failure.is_news(now.into_std(), &message) {
             debug!(error = message, "failed to publish an Event");
             return;
         }
-        self.told_at = Some(now);
         let given_up = self.given_up.swap(0, Ordering::Relaxed);
         warn!(error = message, given_up, "failed to publish an Event");
     }

@@ -11,7 +11,6 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::family;
 use crate::notice::{Notice, What};
-use crate::status::RuleStatus;
 
 /// Seconds from the first sight of a taint: a node takes seconds to minutes to be ready, and a deadline is 600 unless
 /// configured otherwise. There are few, as each is a series a rule and node.
@@ -100,10 +99,22 @@ impl Default for RuleCounts {
 }
 
 impl Counters {
-    /// Takes in what happened.
+    /// A rule of this name is followed from now on.
+    pub fn begin(&self, rule: &str) {
+        self.rules().insert(rule.to_owned(), RuleCounts::default());
+    }
+
+    /// It is followed no more.
+    pub fn forget(&self, rule: &str) {
+        self.rules().remove(rule);
+    }
+
+    /// Takes in what happened to a rule that is followed.
     pub fn count(&self, notice: &Notice) {
         let mut rules = self.rules();
-        let rule = rules.entry(notice.rule.clone()).or_default();
+        let Some(rule) = rules.get_mut(&notice.rule) else {
+            return;
+        };
         match &notice.what {
             What::Removed {
                 since_seen,
@@ -127,25 +138,16 @@ impl Counters {
         }
     }
 
-    /// Of `rules` alone; what was counted of others is forgotten.
-    pub(super) fn encode(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        rules: &[RuleStatus],
-    ) -> fmt::Result {
-        let mut counts = self.rules();
-        counts.retain(|name, _| rules.iter().any(|rule| rule.name == *name));
-        for rule in rules {
-            counts.entry(rule.name.clone()).or_default();
-        }
+    pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let rules = self.rules();
         for (name, help, pick) in COUNTERS {
-            let series = counts
+            let series = rules
                 .iter()
                 .map(|(rule, counts)| ([("rule", rule.as_str())], ConstCounter::new(pick(counts))));
             family(encoder, name, help, series)?;
         }
         for (name, help, pick) in HISTOGRAMS {
-            let series = counts
+            let series = rules
                 .iter()
                 .map(|(rule, counts)| ([("rule", rule.as_str())], pick(counts)));
             family(encoder, name, help, series)?;

@@ -8,21 +8,9 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::family;
 use crate::gate::State;
+use crate::rule::Decision;
 use crate::status::{RuleStatus, Status};
 
-/// The words of [`Decision`](crate::rule::Decision).
-const DECISIONS: [&str; 10] = [
-    "no-node",
-    "not-selected",
-    "absent",
-    "lapsing",
-    "lapsed",
-    "waiting",
-    "stabilizing",
-    "held",
-    "limited",
-    "ready",
-];
 const GATE_STATES: [State; 3] = [State::Open, State::Closed, State::Unknown];
 
 /// A state has a series for each of its words, of which one is 1, as in kube-state-metrics.
@@ -65,7 +53,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
             let labels = [("rule", rule.name.as_str()), ("state", state)];
             (labels, is(state == rule.decision))
         };
-        DECISIONS.into_iter().map(series)
+        Decision::WORDS.into_iter().map(series)
     });
     family(
         encoder,
@@ -124,45 +112,4 @@ fn each_rule(
 
 fn is(condition: bool) -> ConstGauge<u32> {
     ConstGauge::new(condition.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use super::*;
-    use crate::rule::Decision;
-
-    /// The match makes sure that a new one is not forgotten.
-    #[test]
-    fn every_decision_has_its_word() {
-        let until = Instant::now();
-        let decisions = [
-            Decision::NoNode,
-            Decision::NotSelected,
-            Decision::Absent,
-            Decision::Lapsing { until },
-            Decision::Lapsed,
-            Decision::Waiting,
-            Decision::Stabilizing { until },
-            Decision::Held,
-            Decision::Limited { until },
-            Decision::Ready,
-        ];
-        for decision in decisions {
-            let index = match decision {
-                Decision::NoNode => 0,
-                Decision::NotSelected => 1,
-                Decision::Absent => 2,
-                Decision::Lapsing { .. } => 3,
-                Decision::Lapsed => 4,
-                Decision::Waiting => 5,
-                Decision::Stabilizing { .. } => 6,
-                Decision::Held => 7,
-                Decision::Limited { .. } => 8,
-                Decision::Ready => 9,
-            };
-            assert_eq!(DECISIONS[index], decision.as_str());
-        }
-    }
 }

@@ -74,7 +74,7 @@ impl Collector for Snapshot {
             return Ok(());
         };
         gauges::encode(&mut encoder, status)?;
-        self.counters.encode(&mut encoder, &status.rules)
+        self.counters.encode(&mut encoder)
     }
 }
 

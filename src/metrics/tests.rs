@@ -17,6 +17,7 @@ fn status(rules: &[&str]) -> Status {
         taint: "t".into(),
         decision: "waiting",
         meaning: "",
+        done: false,
         since,
         overdue: false,
         dry_run: false,
@@ -60,6 +61,9 @@ impl Scene {
     fn new(rules: &[&str]) -> Self {
         let (sender, receiver) = watch::channel(Some(status(rules)));
         let counters = Counters::default();
+        for rule in rules {
+            counters.begin(rule);
+        }
         Self {
             status: sender,
             metrics: Metrics::new(&Traffic::default(), receiver, counters.clone()),
@@ -155,11 +159,17 @@ fn a_rule_that_disappears_takes_its_series_along_and_a_new_one_starts_with_all_o
     let of_a = scene.series();
     assert_eq!(of_a["untaint_rule_fights_total{rule=\"a\"}"], "1");
 
+    scene.counters.forget("a");
+    scene.counters.begin("b");
     scene.status.send(Some(status(&["b"]))).unwrap();
     let of_b = scene.series();
     let renamed = of_a.keys().map(|name| name.replace("\"a\"", "\"b\""));
     assert!(renamed.eq(of_b.keys().cloned()), "{of_b:#?}");
 
+    scene.count("a", What::Fight);
+    assert_eq!(scene.series(), of_b, "nobody follows it");
+    scene.counters.forget("b");
+    scene.counters.begin("a");
     scene.status.send(Some(status(&["a"]))).unwrap();
     assert_eq!(scene.series()["untaint_rule_fights_total{rule=\"a\"}"], "0");
 }

@@ -39,6 +39,20 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// Every word of [`Self::as_str`].
+    pub const WORDS: [&'static str; 10] = [
+        "no-node",
+        "not-selected",
+        "absent",
+        "lapsing",
+        "lapsed",
+        "waiting",
+        "stabilizing",
+        "held",
+        "limited",
+        "ready",
+    ];
+
     /// Whether the Node has the taint, as far as is known.
     #[must_use]
     pub fn is_tainted(self) -> bool {
@@ -71,17 +85,30 @@ impl Decision {
     /// One word for logs, status and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
+        // A word without a decision, or the other way round, does not compile.
+        let [
+            no_node,
+            not_selected,
+            absent,
+            lapsing,
+            lapsed,
+            waiting,
+            stabilizing,
+            held,
+            limited,
+            ready,
+        ] = Self::WORDS;
         match self {
-            Self::NoNode => "no-node",
-            Self::NotSelected => "not-selected",
-            Self::Absent => "absent",
-            Self::Lapsing { .. } => "lapsing",
-            Self::Lapsed => "lapsed",
-            Self::Waiting => "waiting",
-            Self::Stabilizing { .. } => "stabilizing",
-            Self::Held => "held",
-            Self::Limited { .. } => "limited",
-            Self::Ready => "ready",
+            Self::NoNode => no_node,
+            Self::NotSelected => not_selected,
+            Self::Absent => absent,
+            Self::Lapsing { .. } => lapsing,
+            Self::Lapsed => lapsed,
+            Self::Waiting => waiting,
+            Self::Stabilizing { .. } => stabilizing,
+            Self::Held => held,
+            Self::Limited { .. } => limited,
+            Self::Ready => ready,
         }
     }
 
@@ -116,7 +143,7 @@ pub enum Occurrence {
     Tainted,
     /// It is gone, and nobody here removed it.
     RemovedByOther {
-        /// Whether every gate was open by then: if not, it was removed too early.
+        /// Whether the rule was ready by then: if not, it was removed too early.
         ready: bool,
     },
     /// It comes back as often as it is removed.

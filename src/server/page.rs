@@ -63,7 +63,7 @@ pub(super) fn render(status: Option<&Status>, now: Timestamp, reloads: bool) -> 
 
 fn whole(status: &Status, now: Timestamp) -> Markup {
     let rules = || status.rules.iter().enumerate();
-    let done = status.rules.iter().filter(|rule| rule.is_done()).count();
+    let done = status.rules.iter().filter(|rule| rule.done).count();
     let in_trouble = rules().filter(|(_, rule)| rule.overdue || rule.denied.is_some());
     html! {
         p {
@@ -135,7 +135,7 @@ fn api(api: &ApiStatus, now: Timestamp) -> Markup {
 fn heading(rule: &RuleStatus) -> Markup {
     html! {
         (shown(&rule.name)) " "
-        (mark(if rule.is_done() { "good" } else { "pending" }, rule.decision))
+        (mark(if rule.done { "good" } else { "pending" }, rule.decision))
         @if rule.overdue { " " (mark("alarm", "overdue")) }
         @if rule.denied.is_some() { " " (mark("alarm", "denied")) }
         @if rule.dry_run { " " (mark("note", "dry run")) }

@@ -18,6 +18,7 @@ pub(crate) fn status(rules: usize) -> Status {
         taint: "example.com/not-ready:NoExecute".into(),
         decision: "waiting",
         meaning: "some gate is not open",
+        done: false,
         since: time,
         overdue: true,
         dry_run: true,

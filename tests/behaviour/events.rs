@@ -20,7 +20,7 @@ use crate::scene::{self, FOREIGN, Gates, OnCluster, TAINT};
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 pub(crate) const ON: &str = "events: true\n";
 /// A rule that is ready at once.
-const READY: &str = "- {name: ready, taint: {key: example.com/not-ready}, gates: []}\n";
+pub(crate) const READY: &str = "- {name: ready, taint: {key: example.com/not-ready}, gates: []}\n";
 
 /// See [`scene::grant`].
 async fn grant(cluster: &Cluster) {
@@ -51,6 +51,12 @@ async fn about(cluster: &Cluster, node: &str) -> String {
 
 /// The Event about the Node with this reason, once it has been told so often.
 pub(crate) async fn told(cluster: &Cluster, node: &str, reason: &str, count: u64) -> Value {
+    let is_it = |event: &Value| event["reason"] == reason && self::count(event) == count;
+    event(cluster, node, is_it).await
+}
+
+/// The first Event about the Node for which `wanted` says so, as soon as there is one.
+async fn event(cluster: &Cluster, node: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     // Without a version, the watch begins with what is there.
     let uri = format!("{EVENTS}?watch=true&{}", about(cluster, node).await);
     let request = Request::get(uri).body(Vec::new()).unwrap();
@@ -59,9 +65,7 @@ pub(crate) async fn told(cluster: &Cluster, node: &str, reason: &str, count: u64
     let found = async {
         loop {
             match changes.next().await.unwrap().unwrap() {
-                WatchEvent::Added(event) | WatchEvent::Modified(event)
-                    if event["reason"] == reason && self::count(&event) == count =>
-                {
+                WatchEvent::Added(event) | WatchEvent::Modified(event) if wanted(&event) => {
                     return event;
                 }
                 _ => {}

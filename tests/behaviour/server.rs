@@ -1,5 +1,7 @@
 //! `/healthz`, `/readyz` and `/statusz`.
 
+mod last_error;
+
 use std::net::TcpListener;
 
 use serde_json::Value;
@@ -137,6 +139,18 @@ async fn a_browser_is_shown_a_page_and_a_program_gets_json_from_the_same_place()
             .1;
         assert_eq!(page.contains(reload), reloads, "{page}");
     }
+}
+
+#[tokio::test]
+async fn the_page_and_run_once_agree_on_when_a_dry_run_is_done() {
+    let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
+    let agent = scene.agent(&[&LISTEN[..], &["--dry-run"]].concat());
+    let would = "would remove the taint (dry run)";
+    agent.wait_for_message(would).await.unwrap();
+    let (_, page) = agent.ask("GET /statusz", &[BROWSER]).await.unwrap();
+    assert!(page.contains("1 of 1 rules done."), "{page}");
+    let mut once = scene.agent(&["--dry-run", "--once", "--settle", "0s"]);
+    assert_eq!(once.exit_code().await.unwrap(), 0);
 }
 
 fn has_line(head: &str, line: &str) -> bool {

@@ -1,6 +1,6 @@
 //! What became of a rule's taint and of its own changes, and how people are told.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
@@ -27,9 +27,9 @@ impl RuleAtWork {
     }
 
     fn removed(&mut self, now: Instant, taints: Vec<Taint>, node: &NodeView) {
-        let since = |start: Option<Instant>| start.map(|start| now.duration_since(start));
-        let since_seen = since(self.state.seen_since());
-        let since_ready = since(self.state.stable_at());
+        let seen = self.state.seen_since();
+        let since_seen = seen.map(|seen| now.duration_since(seen));
+        let since_ready = self.since_ready(now);
         for taint in taints {
             if Step::new(Action::Remove, &taint).is_open(node) {
                 self.tell(What::Restored(taint), true);
@@ -45,6 +45,13 @@ impl RuleAtWork {
         }
         self.state.removed(now);
         self.enter(now, Decision::Absent);
+    }
+
+    /// For how long the rule has been ready for a taint that is there; `None` where it is not ready, or fails open.
+    pub(super) fn since_ready(&self, now: Instant) -> Option<Duration> {
+        let stable = self.state.stable_at().filter(|at| *at <= now)?;
+        // Gates may have been open long before the Node was seen: they run while the API server is away, too.
+        Some(now.duration_since(stable.max(self.state.seen_since()?)))
     }
 
     fn put_back(&mut self, now: Instant) {

@@ -6,7 +6,8 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::config::{
-    Check, Condition, FileCheck, Gate, NodeCondition, Observation, Observed, Probe, Schedule,
+    Check, Condition, Deadline, DeadlineAction, FileCheck, Gate, NodeCondition, Observation,
+    Observed, Probe, Retaint, Schedule,
 };
 use crate::gate::observation::Sight;
 use crate::taint::TaintMatcher;
@@ -112,6 +113,78 @@ async fn make_ready(
         if rule.decision() == Decision::Ready {
             return update;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_rule_is_ready_for_a_taint_no_sooner_than_the_taint_is_seen() {
+    let (mut rule, mut reported) = with_gate(on_file("file"));
+    let (start, second) = (Instant::now(), Duration::from_secs(1));
+    rule.step(start, &NodeSight::default());
+    while !rule.all_open() {
+        let update = timeout(DEADLINE, reported.recv()).await.unwrap().unwrap();
+        rule.take(start, &update);
+    }
+    assert_eq!(rule.since_ready(start), None, "there is no Node");
+    let seen = start + second * 3600;
+    rule.step(seen, &node("1", "True"));
+    assert_eq!(rule.decision(), Decision::Ready);
+    assert_eq!(rule.since_ready(seen + second), Some(second));
+}
+
+#[tokio::test]
+async fn a_rule_that_fails_open_was_not_ready_be_it_for_stable_for_alone() {
+    let mut rule = on_ready();
+    let (start, second) = (Instant::now(), Duration::from_secs(1));
+    let version = Rule {
+        stable_for: second * 3600,
+        deadline: Deadline {
+            after: second,
+            action: DeadlineAction::Remove,
+        },
+        ..rule.rule().clone()
+    };
+    rule.reconfigure(start, version);
+    rule.step(start, &node("1", "True"));
+    rule.step(start + second, &node("1", "True"));
+    assert_eq!(rule.decision(), Decision::Ready);
+    assert_eq!(rule.since_ready(start + second), None);
+}
+
+/// Decision and [`RuleStatus::done`].
+fn done(rule: &RuleAtWork) -> (&'static str, bool) {
+    let status = rule.status();
+    assert_eq!(status.done, rule.is_done());
+    (status.decision, status.done)
+}
+
+#[tokio::test]
+async fn a_rule_is_done_without_the_taint_and_a_dry_run_where_it_would_write() {
+    for dry_run in [false, true] {
+        let mut rule = on_ready();
+        let (now, after) = (Instant::now(), Duration::from_secs(30));
+        let version = Rule {
+            dry_run,
+            retaint: Some(Retaint { after }),
+            ..rule.rule().clone()
+        };
+        rule.reconfigure(now, version);
+        assert_eq!(done(&rule), ("no-node", false));
+        rule.step(now, &node("1", "False"));
+        assert_eq!(done(&rule), ("waiting", false));
+        rule.step(now, &node("2", "True"));
+        assert_eq!(done(&rule), ("ready", dry_run));
+        let clean = |version, ready| {
+            let mut sight = node(version, ready);
+            sight.node.iter_mut().for_each(|node| node.taints.clear());
+            sight
+        };
+        rule.step(now, &clean("3", "True"));
+        assert_eq!(done(&rule), ("absent", true));
+        rule.step(now, &clean("4", "False"));
+        assert_eq!(done(&rule), ("lapsing", false));
+        rule.step(now + after, &clean("4", "False"));
+        assert_eq!(done(&rule), ("lapsed", dry_run));
     }
 }
 

@@ -149,11 +149,12 @@ fn what_is_well_needs_no_look() {
     let rule = &mut status.rules[0];
     (
         rule.decision,
+        rule.done,
         rule.overdue,
         rule.dry_run,
         rule.denied,
         rule.last_removal,
-    ) = ("absent", false, false, None, None);
+    ) = ("absent", true, false, false, None, None);
     rule.gates.clear();
     status.api = ApiStatus {
         watching: true,

@@ -1,6 +1,6 @@
 //! Another configuration while the agent runs.
 
-use super::{EVENTS, ON, READY, all, scene, told};
+use super::{EVENTS, ON, READY, all, event, scene, told};
 use crate::scene::TAINT;
 
 const RELOADED: &str = "reloaded the configuration";
@@ -32,14 +32,7 @@ async fn events_are_switched_on_and_off_while_the_agent_runs() {
     }
     // They are sent in their order: what there is by now is all of them.
     let note = |rule: &str| format!("Removed the taint {TAINT} (rule {rule})");
-    let last = async {
-        while !all(cluster, name)
-            .await
-            .iter()
-            .any(|it| it.1 == note("again"))
-        {}
-    };
-    tokio::time::timeout(testkit::DEADLINE, last).await.unwrap();
+    event(cluster, name, |event| event["note"] == note("again")).await;
     let removed = |rule: &str| ("TaintRemoved".to_owned(), note(rule));
     assert_eq!(
         all(cluster, name).await,

@@ -73,6 +73,8 @@ async fn without_the_permission_taints_go_all_the_same_and_one_line_says_what_is
 
     grant(&cluster).await;
     told(&cluster, "node", "TaintRemoved", 1).await;
+    let over = agent.wait_for_message("publishing Events again").await;
+    assert_eq!(over.unwrap()["given_up"], 0);
     cluster.set_taints("node", &[TAINT]).await.unwrap();
     told(&cluster, "node", "TaintRemoved", 2).await;
 }
@@ -165,6 +167,22 @@ async fn a_dry_run_writes_no_events() {
             "{event}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_dry_run_of_the_command_line_writes_no_event_of_a_bad_file_either() {
+    let scene = stand_in(&[TAINT], READY, &[]).await;
+    let agent = scene.agent(&["--dry-run"]);
+    let would = "would remove the taint (dry run)";
+    agent.wait_for_message(would).await.unwrap();
+    scene.gates.configure(&format!("- {{name: bad}}\n{ON}"));
+    let bad = "the configuration is bad; the active one stays";
+    agent.wait_for_message(bad).await.unwrap();
+    // An Event of that file would be sent before this one is looked at.
+    let another = READY.replace("name: ready", "name: another");
+    scene.gates.configure(&format!("{another}{ON}"));
+    agent.wait_for_count(would, 2).await.unwrap();
+    assert_eq!(status(&scene), []);
 }
 
 #[tokio::test]

@@ -60,6 +60,28 @@ async fn reloads_are_counted_by_their_result_and_a_rule_that_goes_takes_its_seri
 }
 
 #[tokio::test]
+async fn another_rule_of_the_same_name_is_counted_from_0_and_another_version_of_a_rule_is_not() {
+    let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
+    let rule = OTHER.replace("example.com/other", "example.com/not-ready");
+    let mut map = ConfigMap::mount(&scene.gates, &rule);
+    let agent = scene.agent(&LISTEN);
+    agent.wait_for_message("removed the taint").await.unwrap();
+    let removals = r#"untaint_rule_removals_total{rule="other"}"#;
+    for (index, (rule, counted)) in [
+        (rule.replace("gates", "stableFor: 1ms, gates"), "1"),
+        (OTHER.to_owned(), "0"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        map.swap(&rule);
+        let reloaded = agent.wait_for_count("reloaded the configuration", index + 1);
+        reloaded.await.unwrap();
+        Page::of(&agent).await.has(&[(removals, counted)]);
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_is_broken_off_is_counted_too() {
     let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
     let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));

@@ -1,4 +1,4 @@
-//! What is heard of the Node.
+//! What is heard of the own Node, from the watch and in answers.
 
 use tracing::{debug, warn};
 
