@@ -46,6 +46,18 @@ screenshot: ## Make docs/statusz.png anew, with chromium and pngquant
 		--hide-scrollbars --window-size=960,1230 --screenshot=$(PAGE).png file://$(PAGE).html
 	pngquant --force --strip --output docs/statusz.png 32 $(PAGE).png
 
+# Without a sanitizer, as nothing here is unsafe, and that of addresses halves the speed. What grows without bound or
+# does not end is a finding all the same.
+.PHONY: fuzz
+fuzz: SECONDS_EACH := 30
+fuzz: TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+fuzz: ## Run each fuzz target for SECONDS_EACH, with cargo-fuzz and the nightly compiler
+	for target in $(TARGETS); do \
+		mkdir -p "fuzz/found/$$target"; \
+		cargo +nightly fuzz run --sanitizer none "$$target" "fuzz/found/$$target" "fuzz/corpus/$$target" -- \
+			-max_total_time=$(SECONDS_EACH) -max_len=4096 -timeout=5 -rss_limit_mb=1024 -print_final_stats=1; \
+	done
+
 .PHONY: lint
 lint: ## Check format, lints, generated files, dependencies, scripts and manifests
 	cargo fmt --all --check

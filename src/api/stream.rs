@@ -1,7 +1,10 @@
 //! The body of a watch, line by line.
 
-use bytes::BytesMut;
+use std::error::Error;
+
+use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use hyper::body::Body as HttpBody;
 use kube::client::Body;
 use kube::core::WatchEvent;
 use serde::de::DeserializeOwned;
@@ -9,15 +12,20 @@ use serde::de::DeserializeOwned;
 use super::{ApiError, MAX_ANSWER};
 
 /// A watch under way. Dropping it ends the request.
-pub struct Lines {
-    body: Body,
+pub struct Lines<B = Body> {
+    body: B,
     buffer: BytesMut,
     /// How much of `buffer` is known to hold no newline.
     searched: usize,
 }
 
-impl Lines {
-    pub(super) fn new(body: Body) -> Self {
+impl<B> Lines<B>
+where
+    B: HttpBody<Data = Bytes, Error: Error + 'static> + Unpin,
+{
+    /// Of the answer with this body.
+    #[must_use]
+    pub fn new(body: B) -> Self {
         Self {
             body,
             buffer: BytesMut::new(),

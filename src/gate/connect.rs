@@ -14,7 +14,7 @@ use crate::config::Endpoint;
 use crate::text::plain;
 
 /// TCP, a unix socket, or TLS over either.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Connects to `endpoint`. The error names it.

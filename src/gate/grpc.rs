@@ -33,8 +33,16 @@ const WINDOW: u32 = 64 * 1024;
 
 /// Asks once, on a connection of its own. Only `SERVING` opens.
 pub async fn check(spec: &Grpc) -> Outcome {
+    check_over(spec, connect).await
+}
+
+/// The same over what `connect` gives for the endpoint; its error names the endpoint.
+pub async fn check_over<C>(spec: &Grpc, connect: C) -> Outcome
+where
+    C: AsyncFn(&Endpoint) -> Result<Box<dyn Stream>, String>,
+{
     // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(ask(spec))
+    Box::pin(ask(spec, connect))
         .await
         .map_err(|why| match why {
             Failure::Connect(why) => why,
@@ -49,7 +57,10 @@ enum Failure {
     Answer(String),
 }
 
-async fn ask(spec: &Grpc) -> Result<String, Failure> {
+async fn ask<C>(spec: &Grpc, connect: C) -> Result<String, Failure>
+where
+    C: AsyncFn(&Endpoint) -> Result<Box<dyn Stream>, String>,
+{
     let stream = connect(&spec.endpoint).await.map_err(Failure::Connect)?;
     let (spawner, tasks) = unbounded_channel();
     let status = while_driving(run(tasks), call(stream, Spawner(spawner), spec))

@@ -22,7 +22,7 @@ use self::target::Target;
 use super::Outcome;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
-use crate::config::{Expect, HttpGet, Scheme};
+use crate::config::{Endpoint, Expect, HttpGet, Scheme};
 use crate::text::{excerpt, plain};
 
 /// Redirects followed before giving up.
@@ -34,15 +34,27 @@ const READ_BUFFER: usize = 64 * 1024;
 ///
 /// One connection a request. The body is not waited for unless something is expected of it.
 pub async fn check(spec: &HttpGet) -> Outcome {
-    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(get(spec)).await.into()
+    check_over(spec, connect).await
 }
 
-async fn get(spec: &HttpGet) -> Result<String, String> {
+/// The same over what `connect` gives for each endpoint; its error names the endpoint.
+pub async fn check_over<C>(spec: &HttpGet, connect: C) -> Outcome
+where
+    C: AsyncFn(&Endpoint) -> Result<Box<dyn Stream>, String>,
+{
+    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
+    Box::pin(get(spec, connect)).await.into()
+}
+
+async fn get<C>(spec: &HttpGet, connect: C) -> Result<String, String>
+where
+    C: AsyncFn(&Endpoint) -> Result<Box<dyn Stream>, String>,
+{
     let headers = headers(spec)?;
     let mut target = Target::new(spec)?;
     for _ in 0..=MAX_REDIRECTS {
-        match exchange(&target, headers.clone(), &spec.expect).await? {
+        let stream = secured(&target, connect(&target.endpoint).await?).await?;
+        match exchange(&target, stream, headers.clone(), &spec.expect).await? {
             Answer::Accepted(seen) => return Ok(seen),
             Answer::Redirect { status, location } => {
                 target = target.follow(&location).map_err(|why| {
@@ -66,6 +78,7 @@ enum Answer {
 
 async fn exchange(
     target: &Target,
+    stream: Box<dyn Stream>,
     mut headers: HeaderMap,
     expect: &Expect,
 ) -> Result<Answer, String> {
@@ -76,7 +89,6 @@ async fn exchange(
 
     let named = |why| format!("{}: {why}", connect::name(&target.endpoint));
     let failed = |error| named(describe(&error));
-    let stream = open(target).await?;
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(READ_BUFFER)
         // Names have no case, but this is how people and the kubelet write them.
@@ -93,8 +105,7 @@ async fn exchange(
     .await
 }
 
-async fn open(target: &Target) -> Result<Box<dyn Stream>, String> {
-    let stream = connect(&target.endpoint).await?;
+async fn secured(target: &Target, stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, String> {
     match target.scheme {
         Scheme::Http => Ok(stream),
         Scheme::Https => tls::handshake(stream, target.tls_name())

@@ -18,6 +18,8 @@ pub mod tcp_socket;
 mod testing;
 pub mod threshold;
 
+pub use connect::Stream;
+
 /// Of a gate, or of all gates of a rule together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {

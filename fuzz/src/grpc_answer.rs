@@ -1,0 +1,148 @@
+//! What a gRPC server sends, as the gate hears it.
+//!
+//! The first byte says how much arrives at a time, the second whether the rest is the connection itself, from the
+//! server's preface on (even), or only what follows it: then that byte is the status, and the rest the messages.
+
+use untaint::config::{Endpoint, Grpc};
+use untaint::gate::{Stream, grpc};
+
+use super::server::{Answer, ends};
+
+/// No reason is longer, whatever the server says, in bytes.
+const LONGEST: usize = 4096;
+/// Types of frames (RFC 9113, section 6), and their flags.
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+
+pub fn check(input: &[u8]) {
+    let [chunk, kind, rest @ ..] = input else {
+        return;
+    };
+    let is_framed = kind % 2 == 1;
+    let code = kind / 2 % 17;
+    let connection = if is_framed {
+        framed(rest, code)
+    } else {
+        rest.to_vec()
+    };
+    let spec = Grpc {
+        endpoint: Endpoint::Tcp {
+            host: "127.0.0.1".into(),
+            port: 80,
+        },
+        service: String::new(),
+    };
+    let outcome = ends(grpc::check_over(&spec, async |_: &Endpoint| {
+        Ok(Box::new(Answer::new(&connection, *chunk)) as Box<dyn Stream>)
+    }));
+    let told = outcome.message();
+    assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
+    assert!(!told.contains(char::is_control), "{told:?}");
+    if outcome.is_open() {
+        assert!(says_serving(&data(&connection)), "{connection:?}");
+        assert!(!is_framed || code == 0, "status {code}");
+    }
+}
+
+/// The connection of a server that answers the first request with these messages and this status.
+fn framed(messages: &[u8], code: u8) -> Vec<u8> {
+    let mut connection = frame(SETTINGS, 0, 0, &[]);
+    // `:status: 200` and `content-type` (31) of the static table, without Huffman coding (RFC 7541).
+    let headers = [b"\x88\x0f\x10\x10", &b"application/grpc"[..]].concat();
+    connection.extend(frame(HEADERS, END_HEADERS, 1, &headers));
+    for part in messages.chunks(1 << 14) {
+        connection.extend(frame(DATA, 0, 1, part));
+    }
+    let code = code.to_string();
+    let mut trailers = b"\x00\x0bgrpc-status".to_vec();
+    trailers.push(u8::from(code.len() > 1) + 1);
+    trailers.extend(code.bytes());
+    connection.extend(frame(HEADERS, END_HEADERS | END_STREAM, 1, &trailers));
+    connection
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// What the DATA frames of the first stream carry.
+fn data(mut connection: &[u8]) -> Vec<u8> {
+    let mut data = Vec::new();
+    while let Some(([a, b, c, kind, flags, stream @ ..], rest)) =
+        connection.split_first_chunk::<9>()
+    {
+        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let Some((mut payload, rest)) = rest.split_at_checked(length) else {
+            break;
+        };
+        connection = rest;
+        if *kind != DATA || u32::from_be_bytes(*stream) & (u32::MAX >> 1) != 1 {
+            continue;
+        }
+        if flags & PADDED != 0 {
+            let Some((padding, padded)) = payload.split_first() else {
+                continue;
+            };
+            payload = &padded[..padded.len().saturating_sub(usize::from(*padding))];
+        }
+        data.extend_from_slice(payload);
+    }
+    data
+}
+
+/// Whether the first message, as gRPC delimits it, is a `HealthCheckResponse` whose `status` (1) is `SERVING` (1).
+fn says_serving(data: &[u8]) -> bool {
+    let Some(([0, length @ ..], rest)) = data.split_first_chunk::<5>() else {
+        return false;
+    };
+    let Some(mut message) = rest.get(..u32::from_be_bytes(*length) as usize) else {
+        return false;
+    };
+    let mut status = 0;
+    while !message.is_empty() {
+        let Some(key) = varint(&mut message) else {
+            return false;
+        };
+        let skipped = match key & 7 {
+            0 => {
+                let Some(value) = varint(&mut message) else {
+                    return false;
+                };
+                if key >> 3 == 1 {
+                    // An enum is an int32: what is above is cut off.
+                    status = value & u64::from(u32::MAX);
+                }
+                continue;
+            }
+            1 => Some(8),
+            2 => varint(&mut message),
+            5 => Some(4),
+            // Groups, which this does not read. They may be skipped, and nothing is said here of what follows.
+            _ => return true,
+        };
+        let Some(rest) = skipped.and_then(|length| message.get(usize::try_from(length).ok()?..))
+        else {
+            return false;
+        };
+        message = rest;
+    }
+    status == 1
+}
+
+fn varint(message: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = message.split_first()?;
+        *message = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}

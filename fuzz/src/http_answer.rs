@@ -1,0 +1,96 @@
+//! What an HTTP server sends, as the gate hears it.
+//!
+//! The first byte chooses what is expected, the second how much arrives at a time; then the answers to one connection
+//! after another, each ended by [`END`].
+
+use std::cell::Cell;
+
+use untaint::config::{Endpoint, Expect, HttpGet, Scheme, StatusRange};
+use untaint::gate::{Stream, http_get};
+
+use super::server::{Answer, ends};
+
+const END: u8 = 0xff;
+/// No reason is longer, whatever the server says, in bytes.
+const LONGEST: usize = 4096;
+
+pub fn check(input: &[u8]) {
+    let [choice, chunk, answers @ ..] = input else {
+        return;
+    };
+    let expect = expectation(*choice);
+    let spec = HttpGet {
+        endpoint: Endpoint::Tcp {
+            host: "127.0.0.1".into(),
+            port: 80,
+        },
+        scheme: Scheme::Http,
+        path: "/healthz".into(),
+        http_headers: Vec::new(),
+        expect: expect.clone(),
+    };
+    let answers: Vec<_> = answers.split(|byte| *byte == END).collect();
+    let connections = Cell::new(0);
+    let outcome = ends(http_get::check_over(&spec, async |_: &Endpoint| {
+        let answer = answers.get(connections.replace(connections.get() + 1));
+        let answer = answer.ok_or("connection refused")?;
+        Ok(Box::new(Answer::new(answer, *chunk)) as Box<dyn Stream>)
+    }));
+    let told = outcome.message();
+    assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
+    assert!(!told.contains(char::is_control), "{told:?}");
+    if outcome.is_open() {
+        let last = answers[connections.get() - 1];
+        let code = status(last).unwrap_or_else(|| panic!("{told}: no status line"));
+        assert!(
+            expect.status.iter().any(|range| range.contains(code)),
+            "{code}"
+        );
+        assert!(told.starts_with(&code.to_string()), "{told}: {code}");
+        if let Some(text) = &expect.text {
+            // In between there may be the sizes of chunks.
+            let mut rest = last.iter();
+            assert!(
+                text.bytes().all(|byte| rest.any(|other| *other == byte)),
+                "{told}"
+            );
+        }
+    }
+}
+
+fn expectation(choice: u8) -> Expect {
+    let mut expect = Expect::default();
+    match choice % 4 {
+        1 => {
+            let (first, last) = (301, 404);
+            expect.status = vec![
+                StatusRange { first, last },
+                StatusRange {
+                    first: 302,
+                    last: 302,
+                },
+            ];
+        }
+        2 => expect.text = Some("ready".into()),
+        3 => expect.json = [("/a/0".into(), "ok".into())].into(),
+        _ => {}
+    }
+    expect
+}
+
+/// The status of the first answer that is not an interim one.
+fn status(answer: &[u8]) -> Option<u16> {
+    let mut lines = answer
+        .split(|byte| *byte == b'\n')
+        .map(<[u8]>::trim_ascii_end);
+    loop {
+        // Empty lines before a status line are let pass, as RFC 9112 has it for requests.
+        let line = lines.find(|line| !line.is_empty())?;
+        let rest = line.strip_prefix(b"HTTP/1.")?;
+        let code = str::from_utf8(rest.get(2..5)?).ok()?.parse().ok()?;
+        if code >= 200 || code == 101 {
+            return Some(code);
+        }
+        lines.find(|line| line.is_empty())?;
+    }
+}

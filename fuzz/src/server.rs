@@ -1,0 +1,75 @@
+//! A server that has said everything beforehand, in memory: connections without sockets.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+/// One end of a connection: whatever is written to it is lost, and what it gives ends.
+pub(crate) struct Answer {
+    rest: Bytes,
+    /// Most bytes that one read gives.
+    chunk: usize,
+}
+
+impl Answer {
+    /// `chunk`: how many bytes arrive at a time; 0 is taken for 1.
+    pub(crate) fn new(bytes: &[u8], chunk: u8) -> Self {
+        Self {
+            rest: Bytes::copy_from_slice(bytes),
+            chunk: usize::from(chunk).max(1),
+        }
+    }
+}
+
+impl AsyncRead for Answer {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let length = self.chunk.min(self.rest.len()).min(into.remaining());
+        into.put_slice(&self.rest[..length]);
+        self.rest.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Answer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What `future` gives. It must end by itself: its clock stands still while there is anything to do, and what waits
+/// for nothing that can come is at its deadline at once.
+pub(crate) fn ends<T>(future: impl Future<Output = T>) -> T {
+    thread_local! {
+        static RUNTIME: RefCell<Runtime> = RefCell::new(
+            Builder::new_current_thread().enable_time().start_paused(true).build().unwrap(),
+        );
+    }
+    RUNTIME.with_borrow_mut(|runtime| {
+        runtime
+            .block_on(async { timeout(Duration::from_secs(1), future).await })
+            .expect("it waits for ever")
+    })
+}
