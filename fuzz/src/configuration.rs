@@ -14,9 +14,9 @@ thread_local! {
 }
 
 /// A text that is not UTF-8 never gets as far as the parser.
-pub fn check(input: &[u8]) {
+pub fn check(input: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(input) else {
-        return;
+        return false;
     };
     match config::parse(text) {
         Ok(configuration) => {
@@ -31,6 +31,7 @@ pub fn check(input: &[u8]) {
                     .map_err(|error| error.to_string())
             });
             assert_eq!(verdict, Ok(()), "{shown}");
+            true
         }
         Err(problems) => {
             let told = problems.to_string();
@@ -40,6 +41,7 @@ pub fn check(input: &[u8]) {
                 of_the_whole || told.lines().all(|problem| is_inside(text, problem)),
                 "{told}"
             );
+            false
         }
     }
 }

@@ -3,6 +3,8 @@
 //! The first byte says how much arrives at a time, the second whether the rest is the connection itself, from the
 //! server's preface on (even), or only what follows it: then that byte is the status, and the rest the messages.
 
+use std::iter;
+
 use untaint::config::{Endpoint, Grpc};
 use untaint::gate::{Stream, grpc};
 
@@ -10,6 +12,8 @@ use super::server::{Answer, ends};
 
 /// No reason is longer, whatever the server says, in bytes.
 const LONGEST: usize = 4096;
+/// RFC 9113, section 3.4.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Types of frames (RFC 9113, section 6), and their flags.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -18,9 +22,9 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-pub fn check(input: &[u8]) {
+pub fn check(input: &[u8]) -> bool {
     let [chunk, kind, rest @ ..] = input else {
-        return;
+        return false;
     };
     let is_framed = kind % 2 == 1;
     let code = kind / 2 % 17;
@@ -37,7 +41,7 @@ pub fn check(input: &[u8]) {
         service: String::new(),
     };
     let outcome = ends(grpc::check_over(&spec, async |_: &Endpoint| {
-        Ok(Box::new(Answer::new(&connection, *chunk)) as Box<dyn Stream>)
+        Ok(Box::new(Answer::new(&connection, *chunk, has_request)) as Box<dyn Stream>)
     }));
     let told = outcome.message();
     assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
@@ -46,6 +50,7 @@ pub fn check(input: &[u8]) {
         assert!(says_serving(&data(&connection)), "{connection:?}");
         assert!(!is_framed || code == 0, "status {code}");
     }
+    outcome.is_open()
 }
 
 /// The connection of a server that answers the first request with these messages and this status.
@@ -70,24 +75,44 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// What the DATA frames of the first stream carry.
-fn data(mut connection: &[u8]) -> Vec<u8> {
-    let mut data = Vec::new();
-    while let Some(([a, b, c, kind, flags, stream @ ..], rest)) =
-        connection.split_first_chunk::<9>()
-    {
+/// Whether the client has sent its preface and the header of a request.
+fn has_request(written: &[u8]) -> bool {
+    written
+        .strip_prefix(PREFACE)
+        .is_some_and(|written| frames(written).any(|frame| frame.kind == HEADERS))
+}
+
+struct Frame<'a> {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: &'a [u8],
+}
+
+fn frames(mut connection: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+    iter::from_fn(move || {
+        let ([a, b, c, kind, flags, stream @ ..], rest) = connection.split_first_chunk::<9>()?;
         let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
-        let Some((mut payload, rest)) = rest.split_at_checked(length) else {
-            break;
-        };
+        let (payload, rest) = rest.split_at_checked(length)?;
         connection = rest;
-        if *kind != DATA || u32::from_be_bytes(*stream) & (u32::MAX >> 1) != 1 {
-            continue;
-        }
-        if flags & PADDED != 0 {
-            let Some((padding, padded)) = payload.split_first() else {
-                continue;
-            };
+        Some(Frame {
+            kind: *kind,
+            flags: *flags,
+            // The first bit is reserved.
+            stream: u32::from_be_bytes(*stream) & (u32::MAX >> 1),
+            payload,
+        })
+    })
+}
+
+/// What the DATA frames of the first stream carry.
+fn data(connection: &[u8]) -> Vec<u8> {
+    let mut data = Vec::new();
+    for frame in frames(connection).filter(|frame| frame.kind == DATA && frame.stream == 1) {
+        let mut payload = frame.payload;
+        if frame.flags & PADDED != 0
+            && let Some((padding, padded)) = payload.split_first()
+        {
             payload = &padded[..padded.len().saturating_sub(usize::from(*padding))];
         }
         data.extend_from_slice(payload);

@@ -14,9 +14,9 @@ const END: u8 = 0xff;
 /// No reason is longer, whatever the server says, in bytes.
 const LONGEST: usize = 4096;
 
-pub fn check(input: &[u8]) {
+pub fn check(input: &[u8]) -> bool {
     let [choice, chunk, answers @ ..] = input else {
-        return;
+        return false;
     };
     let expect = expectation(*choice);
     let spec = HttpGet {
@@ -34,7 +34,9 @@ pub fn check(input: &[u8]) {
     let outcome = ends(http_get::check_over(&spec, async |_: &Endpoint| {
         let answer = answers.get(connections.replace(connections.get() + 1));
         let answer = answer.ok_or("connection refused")?;
-        Ok(Box::new(Answer::new(answer, *chunk)) as Box<dyn Stream>)
+        Ok(Box::new(Answer::new(answer, *chunk, |request| {
+            request.ends_with(b"\r\n\r\n")
+        })) as Box<dyn Stream>)
     }));
     let told = outcome.message();
     assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
@@ -56,6 +58,7 @@ pub fn check(input: &[u8]) {
             );
         }
     }
+    outcome.is_open()
 }
 
 fn expectation(choice: u8) -> Expect {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -11,19 +11,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-/// One end of a connection: whatever is written to it is lost, and what it gives ends.
+/// One end of a connection: gives what it has once it was asked, and then its end.
 pub(crate) struct Answer {
     rest: Bytes,
     /// Most bytes that one read gives.
     chunk: usize,
+    written: Vec<u8>,
+    is_asked: fn(&[u8]) -> bool,
+    waiting: Option<Waker>,
 }
 
 impl Answer {
-    /// `chunk`: how many bytes arrive at a time; 0 is taken for 1.
-    pub(crate) fn new(bytes: &[u8], chunk: u8) -> Self {
+    /// `chunk`: how many bytes arrive at a time; 0 is taken for 1. `is_asked`: whether what was written is a request.
+    pub(crate) fn new(bytes: &[u8], chunk: u8, is_asked: fn(&[u8]) -> bool) -> Self {
         Self {
             rest: Bytes::copy_from_slice(bytes),
             chunk: usize::from(chunk).max(1),
+            written: Vec::new(),
+            is_asked,
+            waiting: None,
         }
     }
 }
@@ -31,9 +37,13 @@ impl Answer {
 impl AsyncRead for Answer {
     fn poll_read(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !(self.is_asked)(&self.written) {
+            self.waiting = Some(context.waker().clone());
+            return Poll::Pending;
+        }
         let length = self.chunk.min(self.rest.len()).min(into.remaining());
         into.put_slice(&self.rest[..length]);
         self.rest.advance(length);
@@ -43,10 +53,15 @@ impl AsyncRead for Answer {
 
 impl AsyncWrite for Answer {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        // What comes after the request is of no interest.
+        if !(self.is_asked)(&self.written) {
+            self.written.extend_from_slice(bytes);
+            self.waiting.take().map(Waker::wake);
+        }
         Poll::Ready(Ok(bytes.len()))
     }
 

@@ -14,9 +14,9 @@ use untaint::node::view::NodeView;
 
 use super::server::ends;
 
-pub fn check(input: &[u8]) {
+pub fn check(input: &[u8]) -> bool {
     let Some((chunk, body)) = input.split_first() else {
-        return;
+        return false;
     };
     let (events, end) = read(body, usize::from(*chunk).max(1));
     // How it arrives decides nothing.
@@ -43,6 +43,7 @@ pub fn check(input: &[u8]) {
             assert!(error.to_string().len() < 8192);
         }
     }
+    !events.is_empty()
 }
 
 /// What is told of, and how it ends.
