@@ -34,9 +34,7 @@ pub fn check(input: &[u8]) -> bool {
     let outcome = ends(http_get::check_over(&spec, async |_: &Endpoint| {
         let answer = answers.get(connections.replace(connections.get() + 1));
         let answer = answer.ok_or("connection refused")?;
-        Ok(Box::new(Answer::new(answer, *chunk, |request| {
-            request.ends_with(b"\r\n\r\n")
-        })) as Box<dyn Stream>)
+        Ok(Box::new(Answer::new(answer, *chunk, is_request)) as Box<dyn Stream>)
     }));
     let told = outcome.message();
     assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
@@ -59,6 +57,11 @@ pub fn check(input: &[u8]) -> bool {
         }
     }
     outcome.is_open()
+}
+
+/// Of HTTP, or the beginning of TLS: a handshake record (RFC 8446, section 5.1).
+fn is_request(written: &[u8]) -> bool {
+    written.ends_with(b"\r\n\r\n") || written.starts_with(b"\x16")
 }
 
 fn expectation(choice: u8) -> Expect {
