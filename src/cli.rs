@@ -134,7 +134,7 @@ pub struct RunArgs {
     /// A kubeconfig; without it, the pod's ServiceAccount is used.
     #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Where to serve /healthz, /readyz and /statusz, or off [default: 127.0.0.1:9468; off with --once].
+    /// Where to serve /healthz, /readyz, /statusz and /metrics, or off [default: 127.0.0.1:9468; off with --once].
     #[arg(long, env = "UNTAINT_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<Listen>,
     /// Exit with 0 once every configured taint is gone and stays gone for --settle.

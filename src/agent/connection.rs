@@ -42,7 +42,7 @@ impl Connection {
         }
     }
 
-    /// A removal succeeded.
+    /// A write succeeded.
     pub(super) fn request_succeeded(&mut self) {
         self.request_failure.end();
     }

@@ -38,7 +38,7 @@ pub(super) struct RuleAtWork {
     unanswered: Option<Action>,
     /// A taint that flaps must not fill the log.
     allowance: Allowance,
-    /// The same for what it must not use up.
+    /// For what happens rarely, and must be told all the same: a deadline, a fight.
     rare_allowance: Allowance,
 }
 

@@ -183,3 +183,13 @@ fn every_situation_in_the_table_has_its_test() {
     }
     assert!(count > 20, "{count}");
 }
+
+#[test]
+fn every_path_in_the_map_of_the_code_is_there() {
+    let map = fs::read_to_string(at_root("CONTRIBUTING.md")).unwrap();
+    let rows = map.lines().filter(|line| line.starts_with('|'));
+    let paths = rows.flat_map(code_spans);
+    for path in some(paths.filter(|path| path.contains('/')).collect()) {
+        assert!(at_root(path).exists(), "{path}");
+    }
+}
