@@ -211,9 +211,7 @@ fn several_that_cannot_be_told_apart_are_not_tried_again_and_again_without_a_wai
         };
         assert_eq!(change.taints.len(), 2);
         scene.sent(&change, &refused(422, true));
-        scene
-            .writes
-            .read(scene.now, &both, &Ok(clean.clone()));
+        scene.writes.read(scene.now, &both, &Ok(clean.clone()));
         let Next::Wait(Some(until)) = scene.writes.next(scene.now, &clean, &both) else {
             panic!("no wait");
         };
@@ -235,9 +233,7 @@ fn a_second_lapse_whose_put_back_is_denied_is_told_too_and_does_not_wait_out_the
             panic!("no change is due");
         };
         scene.sent(&change, &refused(403, true));
-        let verdict = scene
-            .writes
-            .read(scene.now, &put_back, &Ok(clean.clone()));
+        let verdict = scene.writes.read(scene.now, &put_back, &Ok(clean.clone()));
         assert!(
             matches!(verdict, Some(Verdict::Denied { first: true, .. })),
             "{verdict:?}"
