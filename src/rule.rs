@@ -269,6 +269,12 @@ impl RuleState {
         self.stay.begin(now);
         self.lapse.disarm();
     }
+
+    /// The taint was put back, and is not there all the same: somebody who may decides so, as above.
+    pub fn put_back_undone(&mut self) {
+        self.decision = Decision::Absent;
+        self.lapse.disarm();
+    }
 }
 
 #[cfg(test)]

@@ -141,6 +141,23 @@ fn somebody_who_takes_it_off_again_has_their_way_until_the_gates_have_been_open(
 }
 
 #[test]
+fn a_put_back_that_comes_to_nothing_is_not_repeated_until_the_gates_have_been_open() {
+    let (mut state, now) = without_taint(None);
+    gates(&mut state, now, State::Closed);
+    let mut now = now + AFTER;
+    assert_eq!(gates(&mut state, now, State::Closed), Decision::Lapsed);
+    state.put_back_undone();
+    let nothing = step(&mut state, now, Some(&aged()), false);
+    assert_eq!((state.decision(), nothing), (Decision::Absent, None));
+    now += 100 * AFTER;
+    assert_eq!(gates(&mut state, now, State::Closed), Decision::Absent);
+    gates(&mut state, now, State::Open);
+    gates(&mut state, now, State::Closed);
+    now += AFTER;
+    assert_eq!(gates(&mut state, now, State::Closed), Decision::Lapsed);
+}
+
+#[test]
 fn after_a_reboot_that_the_node_outlived_it_is_put_back_at_the_first_closed_gate() {
     for (boot, expected) in [
         (Some("2026-01-01T12:01:01Z"), true),
