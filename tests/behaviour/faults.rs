@@ -165,7 +165,8 @@ async fn a_patch_without_an_answer_has_the_node_read_also_when_nothing_is_wanted
         node["metadata"]["labels"] = serde_json::json!({"a": "b"});
     });
     let version = newer["metadata"]["resourceVersion"].as_str().unwrap();
-    let is_newer = |line: &serde_json::Value| line["resource_version"].to_string() == version;
+    let version: u64 = version.parse().unwrap();
+    let is_newer = |line: &serde_json::Value| line["resource_version"] == version;
     agent.wait_for_log(is_newer).await.unwrap();
     scene.server.pause_watches(false);
     scene.set_taints(&[FOREIGN]);
