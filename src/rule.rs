@@ -99,6 +99,12 @@ impl RuleState {
         self.start_afresh(now);
     }
 
+    /// The Node is not watched at `now`: whatever hit the API server may have closed gates too, on every node at once. A
+    /// put-back counts from when that is over.
+    pub fn unwatched(&mut self, now: Instant) {
+        self.lapse.begin_to_count(now);
+    }
+
     fn start_afresh(&mut self, now: Instant) {
         self.round += 1;
         self.observe(now, State::Unknown);

@@ -149,6 +149,9 @@ impl RuleAtWork {
             self.gates.run(now, self.state.round());
         }
         self.see(now, sight);
+        if !sight.watching {
+            self.state.unwatched(now);
+        }
         let occurrence = self.state.step(now, sight.node.as_ref());
         let decision = self.decision();
         if let Some(occurrence) = occurrence {

@@ -78,6 +78,19 @@ fn an_unknown_gate_never_puts_the_taint_back_and_ends_the_count() {
 }
 
 #[test]
+fn while_the_node_is_not_watched_the_count_stands_still() {
+    let (mut state, now) = without_taint(None);
+    gates(&mut state, now, State::Closed);
+    let back = now + 100 * AFTER;
+    state.unwatched(back);
+    let until = back + AFTER;
+    assert_eq!(
+        gates(&mut state, back, State::Closed),
+        Decision::Lapsing { until }
+    );
+}
+
+#[test]
 fn a_pause_ends_the_count() {
     let (mut state, now) = without_taint(None);
     gates(&mut state, now, State::Closed);
