@@ -174,6 +174,9 @@ fn what_is_well_needs_no_look() {
         !text.contains("Look at rule-0") && !text.contains("Last API error"),
         "{text}"
     );
+    status.rules[0].publish_failure = Some("403".into());
+    let text = look_at(&render(Some(&status), now(), false)).text;
+    assert!(text.contains("Look at rule-0, rule-1"), "{text}");
     status.node.seen = false;
     let text = look_at(&render(Some(&status), now(), false)).text;
     assert!(text.contains("not seen yet"), "{text}");
