@@ -1,14 +1,13 @@
 //! `retaint`: the taint is put back when a gate has closed.
 
-use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use testkit::agent::Agent;
-use testkit::skip::skip;
 
 use crate::events::{ON, allow, told};
 use crate::metrics::{LISTEN, Page};
-use crate::scene::{FOREIGN, Gates, OnCluster, PROGRAM};
+use crate::mounts::program_seeing;
+use crate::scene::{FOREIGN, Gates, OnCluster};
 
 const TAINT: &str = "example.com/not-ready:NoSchedule";
 /// Shortest that the configuration may ask for.
@@ -104,23 +103,11 @@ async fn after_a_reboot_the_taint_is_put_back_at_once_unless_the_node_is_new() {
 
 /// The agent on a machine that has booted just now, as far as it can tell. `None`: the test has been skipped.
 fn just_booted(scene: &OnCluster) -> Option<Agent> {
-    const UNSHARE: &str = "/usr/bin/unshare";
-    let own_mounts = if rustix::process::getuid().is_root() {
-        &["--mount"][..]
-    } else {
-        &["--map-root-user", "--mount"]
-    };
-    let works = Command::new(UNSHARE).args(own_mounts).arg("true").status();
-    if !works.is_ok_and(|status| status.success()) {
-        skip("a machine that has just booted cannot be pretended without mount namespaces");
-        return None;
-    }
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let stat = scene.gates.dir.path().join("stat");
     std::fs::write(&stat, format!("btime {now}\n")).unwrap();
-    let script = r#"mount --bind "$0" /proc/stat && exec "$@""#;
-    let stat = stat.to_str().unwrap();
-    let wrapper = [&[UNSHARE], own_mounts, &["sh", "-c", script, stat, PROGRAM]].concat();
+    let wrapper = program_seeing(&[(&stat, "/proc/stat")])?;
+    let wrapper: Vec<_> = wrapper.iter().map(String::as_str).collect();
     Some(
         scene
             .gates
