@@ -35,14 +35,17 @@ const WATCH_FAILED: &str = "failed to watch the node; trying again";
 /// The same for another request.
 const REQUEST_FAILED: &str = "a request did not succeed; trying again";
 
+/// Does something to what is between the agent and the server.
+type Act = fn(&Scene);
+
 /// A row.
 struct Case {
     /// The Node's name, too.
     name: &'static str,
     when: When,
-    fault: fn(&Scene),
+    fault: Act,
     /// What ends the fault once the agent has said this; without it, the fault ends by itself.
-    heal: Option<(&'static str, fn(&Scene))>,
+    heal: Option<(&'static str, Act)>,
     spent: Spent,
     /// Seconds from the fault's end, or from when the gates have opened, to the removal.
     within: RangeInclusive<u64>,

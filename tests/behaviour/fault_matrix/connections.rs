@@ -5,14 +5,14 @@ use std::time::Duration;
 use testkit::api::{Answer, Verb};
 use testkit::proxy::{Direction, Mode};
 
-use super::{Case, REQUEST_FAILED, Scene, Spent, WATCH_FAILED, When, exactly, survive};
+use super::{Act, Case, REQUEST_FAILED, Scene, Spent, WATCH_FAILED, When, exactly, survive};
 
 fn pass(scene: &Scene) {
     scene.proxy.set(Mode::Pass);
 }
 
 /// A connection is cut somewhere on the way of the patch or of its answer.
-fn cut(name: &'static str, fault: fn(&Scene)) -> Case {
+fn cut(name: &'static str, fault: Act) -> Case {
     Case {
         name,
         when: When::Watching,
