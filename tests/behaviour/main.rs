@@ -17,6 +17,7 @@ mod faults;
 mod karpenter;
 mod metrics;
 mod mounts;
+mod neighbours;
 mod observations;
 mod once;
 mod reload;

@@ -56,6 +56,11 @@ async fn a_server_that_stops_and_starts_or_loses_its_data_is_survived() {
     cluster.agent_kubeconfig(directory, NODE).await.unwrap();
     removed(&cluster, &agent, 3, before).await;
 
+    // Nothing is left of that: it is the watch that tells of the next taint.
+    let before = tainted_with_a_closed_gate(&cluster, &gates, &agent, 4).await;
+    gates.health.set(200);
+    removed(&cluster, &agent, 4, before).await;
+
     let status = agent.status().await.unwrap();
     assert_eq!(status["api"]["watching"], true, "{status:#}");
     assert!(!agent.has_ended().unwrap());
