@@ -1,19 +1,18 @@
 //! `retaint`: the taint is put back when a gate has closed.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use http::HeaderMap;
 use serde_json::Value;
 use testkit::agent::Agent;
 use testkit::api::{Answer, Reply, Verb};
-use testkit::skip::skip;
 
 use crate::config_map::ConfigMap;
 use crate::events::{ON, allow, told};
 use crate::metrics::{LISTEN, Page};
-use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, PROGRAM};
+use crate::mounts::program_seeing;
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn};
 
 const TAINT: &str = "example.com/not-ready:NoSchedule";
 /// Shortest that the configuration may ask for.
@@ -168,22 +167,10 @@ pub(crate) fn just_booted(
     kubeconfig: &Path,
     more: &[&str],
 ) -> Option<Agent> {
-    const UNSHARE: &str = "/usr/bin/unshare";
-    let own_mounts = if rustix::process::getuid().is_root() {
-        &["--mount"][..]
-    } else {
-        &["--map-root-user", "--mount"]
-    };
-    let works = Command::new(UNSHARE).args(own_mounts).arg("true").status();
-    if !works.is_ok_and(|status| status.success()) {
-        skip("a machine that has just booted cannot be pretended without mount namespaces");
-        return None;
-    }
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let stat = gates.dir.path().join("stat");
     std::fs::write(&stat, format!("btime {now}\n")).unwrap();
-    let script = r#"mount --bind "$0" /proc/stat && exec "$@""#;
-    let stat = stat.to_str().unwrap();
-    let wrapper = [&[UNSHARE], own_mounts, &["sh", "-c", script, stat, PROGRAM]].concat();
+    let wrapper = program_seeing(&[(&stat, "/proc/stat")])?;
+    let wrapper: Vec<_> = wrapper.iter().map(String::as_str).collect();
     Some(gates.agent_in(&wrapper, node, kubeconfig, more, &[]))
 }

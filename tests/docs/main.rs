@@ -171,8 +171,10 @@ fn every_situation_in_the_table_has_its_test() {
     let table = fs::read_to_string("tests/README.md").unwrap();
     let names = table
         .lines()
+        .filter(|line| line.starts_with('|'))
         .filter_map(|line| line.rsplit('`').nth(1)?.split_once("::"))
-        .filter(|(module, _)| !module.contains('/'));
+        // A path to a file is the table's of what went wrong for others.
+        .filter(|(module, _)| !module.ends_with(".rs"));
     let mut count = 0;
     for (module, test) in names {
         count += 1;
