@@ -23,7 +23,7 @@ use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 use world::{Did, World};
 
 /// How many histories are tried where `PROPTEST_CASES` does not say.
-const CASES: u32 = 1_000;
+const CASES: u32 = 500;
 
 #[test]
 #[expect(clippy::print_stderr, reason = "how much was tried")]
