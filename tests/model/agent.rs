@@ -39,6 +39,7 @@ pub(crate) struct Agent {
     write_at: Option<Instant>,
     pub(crate) pending: Option<Call>,
     pub(crate) traffic: Traffic,
+    pub(crate) watching: bool,
     /// What the gates of the rules find when they are asked.
     pub(crate) found: [State; SLOTS],
 }
@@ -52,6 +53,7 @@ impl Agent {
             write_at: None,
             pending: None,
             traffic: Traffic::default(),
+            watching: true,
             found: [State::Closed; SLOTS],
         };
         agent.follow(now, rules, boot);
@@ -149,7 +151,8 @@ impl Agent {
         for rule in &mut self.rules {
             rule.take_reports(now, self.found[rule.slot], false);
             if !rule.is_in(change) {
-                rule.step(now, self.latest.get(), self.found[rule.slot]);
+                let node = self.latest.get();
+                rule.step(now, node, self.watching, self.found[rule.slot]);
             }
         }
         if self.pending.is_none() {
@@ -209,11 +212,11 @@ impl Agent {
             (Call::Read(_), Ok(node), _) => {
                 self.rules.iter_mut().for_each(|rule| rule.read(node));
             }
-            (Call::Send(change), Ok(_), Some(Verdict::Done)) => {
+            (Call::Send(change), Ok(node), Some(Verdict::Done)) => {
                 self.traffic.others_act();
                 self.rules
                     .iter_mut()
-                    .for_each(|rule| rule.changed(now, change));
+                    .for_each(|rule| rule.changed(now, change, node));
             }
             (Call::Send(change), _, Some(Verdict::Unanswered)) => self.unanswered(change),
             _ => {}

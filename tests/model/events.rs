@@ -86,6 +86,7 @@ pub(crate) enum Event {
     },
     /// The watch delivers so many of the changes that it has not told of yet.
     Hear(usize),
+    Watching(bool),
     Gate(usize, State),
     /// With `served`, the watch is on time and requests are served meanwhile.
     Pass {
@@ -125,6 +126,7 @@ fn event() -> impl Strategy<Value = Event> {
         8 => (others(), prop::bool::weighted(0.7)).prop_map(|(change, heard)| Event::Others { change, heard }),
         4 => (1..4_usize).prop_map(Event::Hear),
         6 => (0..SLOTS, gate()).prop_map(|(slot, state)| Event::Gate(slot, state)),
+        1 => any::<bool>().prop_map(Event::Watching),
         8 => (millis(), prop::bool::weighted(0.7)).prop_map(|(time, served)| Event::Pass { time, served }),
         1 => millis().prop_map(Event::Pause),
         2 => (configuration(), any::<bool>()).prop_map(|(rules, lands)| Event::Reload { rules, lands }),

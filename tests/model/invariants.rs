@@ -104,6 +104,17 @@ impl Reference {
         self.armed = false;
     }
 
+    /// It was put back, and is not there all the same.
+    pub(crate) fn put_back_undone(&mut self) {
+        self.sight = Sight::Absent;
+        self.armed = false;
+    }
+
+    /// The Node is not watched: what a put-back waits for counts from when it is.
+    pub(crate) fn unwatched(&mut self, now: Instant) {
+        self.closed_since = self.closed_since.map(|_| now);
+    }
+
     pub(crate) fn step(&mut self, now: Instant, node: Option<&NodeView>) {
         let uid = node.map(|node| node.metadata.uid.clone());
         let recreated = uid.is_some() && self.uid.is_some() && uid != self.uid;
@@ -189,7 +200,6 @@ impl Reference {
 
     fn may_put_back(&self, now: Instant, node: &NodeView) -> bool {
         let taint = self.rule.taint.to_taint();
-        let is_there = |other: &&_| same(*other, &taint);
         let Some((retaint, since)) = self.rule.retaint.zip(self.closed_since) else {
             return false;
         };
@@ -198,15 +208,10 @@ impl Reference {
             since <= boot.until && boot.time.duration_since(created).as_secs() > 60
         });
         let is_due = rebooted || now - since >= retaint.after;
-        self.armed && is_due && !node.taints.iter().any(|other| is_there(&other))
+        let mut taints = node.taints.iter();
+        let is_there = taints.any(|it| it.key == taint.key && it.effect == taint.effect);
+        self.armed && is_due && !is_there
     }
-}
-
-fn same(
-    one: &k8s_openapi::api::core::v1::Taint,
-    other: &k8s_openapi::api::core::v1::Taint,
-) -> bool {
-    one.key == other.key && one.effect == other.effect
 }
 
 /// Panics unless the patch has done to the Node what the change says, to taints of the `rules` alone.

@@ -109,9 +109,19 @@ impl RuleAtWork {
     }
 
     /// Decides anew, and must come to what the reference says.
-    pub(crate) fn step(&mut self, now: Instant, node: Option<&NodeView>, found: State) {
+    pub(crate) fn step(
+        &mut self,
+        now: Instant,
+        node: Option<&NodeView>,
+        watching: bool,
+        found: State,
+    ) {
         if self.state.runs_gates() {
             self.run_gates(now, found);
+        }
+        if !watching {
+            self.state.unwatched(now);
+            self.reference.unwatched(now);
         }
         let occurrence = self.state.step(now, node);
         self.reference.step(now, node);
@@ -154,8 +164,8 @@ impl RuleAtWork {
         })
     }
 
-    /// The server took the change.
-    pub(crate) fn changed(&mut self, now: Instant, change: &Change) {
+    /// The server took the change, and this is the Node afterwards.
+    pub(crate) fn changed(&mut self, now: Instant, change: &Change, node: &NodeView) {
         if !self.is_in(Some(change)) {
             return;
         }
@@ -165,9 +175,13 @@ impl RuleAtWork {
                 self.state.removed(now);
                 self.reference.removed(now);
             }
-            Action::PutBack => {
+            Action::PutBack if node.has(&self.state.rule().taint) => {
                 self.state.put_back(now);
                 self.reference.put_back(now);
+            }
+            Action::PutBack => {
+                self.state.put_back_undone();
+                self.reference.put_back_undone();
             }
         }
     }

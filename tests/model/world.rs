@@ -84,6 +84,7 @@ impl World {
                 self.hear(if heard { usize::MAX } else { 0 });
             }
             Event::Hear(news) => self.hear(news),
+            Event::Watching(watching) => self.agent.watching = watching,
             Event::Gate(slot, state) => {
                 self.agent.traffic.others_act();
                 self.agent.found[slot] = state;
@@ -137,8 +138,11 @@ impl World {
         self.turn();
     }
 
-    /// The watch delivers so many changes.
+    /// The watch, if there is one, delivers so many changes.
     fn hear(&mut self, changes: usize) {
+        if !self.agent.watching {
+            return;
+        }
         for _ in 0..changes.min(self.server.unheard.len()) {
             let news = self.server.unheard.pop_front();
             news.into_iter().for_each(|news| self.agent.hear(news));
@@ -252,6 +256,7 @@ impl World {
 
     /// From now on all is well: every taint of the rules must go, in time and without haste.
     pub(crate) fn be_well(mut self) -> Did {
+        self.agent.watching = true;
         if self.server.node().is_none() {
             self.server
                 .change(&Others::Recreate((0..PALETTE.len() - 1).collect()));
