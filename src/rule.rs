@@ -259,6 +259,11 @@ impl RuleState {
         if !self.runs_gates() {
             self.observe(now, State::Unknown);
         }
+        self.removed_without_answer(now);
+    }
+
+    /// A removal has turned out to have succeeded: it counts like any other.
+    pub fn removed_without_answer(&mut self, now: Instant) {
         self.tokens.take(now);
     }
 

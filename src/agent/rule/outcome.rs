@@ -125,6 +125,7 @@ impl RuleAtWork {
             }
             Occurrence::RemovedByOther { ready } => {
                 let what = if self.unanswered.take() == Some(Action::Remove) {
+                    self.state.removed_without_answer(now);
                     What::RemovedUnanswered
                 } else {
                     What::RemovedByOther { ready }
