@@ -10,12 +10,13 @@ use crate::config::{
     Observed, Probe, Retaint, Schedule,
 };
 use crate::gate::observation::Sight;
+use crate::node::patch::removal;
 use crate::taint::TaintMatcher;
 
 /// How long a test waits for what must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-fn node(version: &str, ready: &str) -> NodeSight {
+pub(super) fn node(version: &str, ready: &str) -> NodeSight {
     let node = serde_json::from_value(json!({
         "metadata": {"name": "node", "uid": "u", "resourceVersion": version},
         "spec": {"taints": [{"key": "t", "effect": "NoSchedule"}]},
@@ -44,7 +45,7 @@ fn with_gate(gate: Gate) -> (RuleAtWork, mpsc::Receiver<Update>) {
     (rule, reported)
 }
 
-fn on_ready() -> RuleAtWork {
+pub(super) fn on_ready() -> RuleAtWork {
     let condition = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),
@@ -82,6 +83,26 @@ async fn gates_that_open_as_a_taint_comes_back_are_not_left_for_later() {
     );
     rule.step(now, &node("2", "True"));
     assert_eq!(rule.decision(), Decision::Ready);
+}
+
+#[tokio::test]
+async fn removals_without_an_answer_count_in_a_fight_like_any_other() {
+    let mut rule = on_ready();
+    let (now, tainted) = (Instant::now(), node("1", "True"));
+    let mut clean = tainted.clone();
+    clean.node.iter_mut().for_each(|node| node.taints.clear());
+    for _ in 0..5 {
+        rule.step(now, &tainted);
+        rule.step(now, &tainted);
+        assert_eq!(rule.decision(), Decision::Ready);
+        let matcher = rule.rule().taint.clone();
+        let seen = tainted.node.as_ref().unwrap();
+        rule.unanswered(&removal(seen, |_| Some(&matcher)).unwrap());
+        rule.step(now, &clean);
+    }
+    rule.step(now, &tainted);
+    rule.step(now, &tainted);
+    assert!(matches!(rule.decision(), Decision::Limited { .. }));
 }
 
 /// Open, as there is always such a file.

@@ -1,6 +1,7 @@
 //! Certificates made on the spot.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use rcgen::{
@@ -34,10 +35,15 @@ impl Authority {
         self.0.pem()
     }
 
-    /// A certificate for a server under these names and addresses.
-    pub(crate) fn server(&self, names: &[&str]) -> Result<CertifiedKey<KeyPair>> {
+    /// A certificate for a server under these names and addresses, valid only so much later.
+    pub(crate) fn server(
+        &self,
+        names: &[&str],
+        valid_in: Duration,
+    ) -> Result<CertifiedKey<KeyPair>> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names)?;
+        params.not_before = (SystemTime::now() + valid_in).into();
         params
             .distinguished_name
             .push(DnType::CommonName, "testkit server");

@@ -5,6 +5,7 @@ use std::future::pending;
 
 use anyhow::Result;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::request::Parts;
 use http::{HeaderValue, Response, header};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -17,10 +18,12 @@ use super::route::{Route, Verb};
 use super::script::{Answer, Reply};
 use super::serve::Connection;
 use super::status::Status;
+use super::upstream::line;
 use super::watch::Watch;
 use super::{Request, Shared};
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
+/// The stand-in's own never fail; those of a real server behind it do.
+pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// Fails only when the request could not be read.
 pub(super) async fn answer(
@@ -35,7 +38,7 @@ pub(super) async fn answer(
         Request::new(&parts, &body, route.verb, connection.id),
         shared,
     );
-    let response = decide(&parts, &route, &body, connection, shared).await;
+    let response = decide(&parts, &route, body, connection, shared).await;
     shared
         .requests
         .send_modify(|all| all[index].status = Some(response.status().as_u16()));
@@ -55,24 +58,29 @@ fn record(request: Request, shared: &Shared) -> usize {
 async fn decide(
     parts: &Parts,
     route: &Route,
-    body: &[u8],
+    body: Bytes,
     connection: &Connection,
     shared: &Shared,
 ) -> Response<Body> {
     let scripted = shared.script.lock().unwrap().next(route.verb);
-    let usual = || {
-        authorize(parts, shared)
-            .and_then(|()| carry_out(parts, route, body, shared))
-            .unwrap_or_else(|status| reply(status.into()))
+    let usual = async {
+        authorize(parts, shared)?;
+        let Some(upstream) = &shared.upstream else {
+            return carry_out(parts, route, &body, shared);
+        };
+        let store = shared.store.subscribe();
+        let answer = upstream.carry_out(parts, route.verb, body.clone(), store);
+        answer.await.map_err(|error| Status::bad_gateway(&error))
     };
+    let usual = usual.map(|answer| answer.unwrap_or_else(|status| reply(status.into())));
     match scripted {
-        None => return usual(),
+        None => return usual.await,
         Some(Answer::Reply(scripted)) => return reply(scripted),
         Some(Answer::Hang) => {}
         Some(Answer::Reset) => connection.reset.notify_one(),
-        Some(Answer::ApplyAndHang) => drop(usual()),
+        Some(Answer::ApplyAndHang) => drop(usual.await),
         Some(Answer::ApplyAndReset) => {
-            drop(usual());
+            drop(usual.await);
             connection.reset.notify_one();
         }
     }
@@ -117,7 +125,7 @@ fn carry_out(
             let store = shared.store.subscribe();
             let streaming = shared.streaming_lists;
             let watch = Watch::open(store, resource, &route.parameters, streaming)?;
-            let body = StreamBody::new(watch.into_frames()).boxed_unsync();
+            let body = infallible(StreamBody::new(watch.into_frames()));
             Ok(respond(200, body))
         }
         Verb::Create => {
@@ -164,10 +172,16 @@ fn ok_reply(body: Value) -> Reply {
 }
 
 fn reply(reply: Reply) -> Response<Body> {
-    let body = Full::from(reply.body.to_string()).boxed_unsync();
+    let body = infallible(Full::from(line(&reply.body)));
     let mut response = respond(reply.status, body);
     response.headers_mut().extend(reply.headers);
     response
+}
+
+fn infallible(
+    body: impl hyper::body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
+) -> Body {
+    body.map_err(|never| match never {}).boxed_unsync()
 }
 
 fn respond(status: u16, body: Body) -> Response<Body> {

@@ -16,12 +16,14 @@ mod status;
 mod store;
 #[cfg(test)]
 mod tests;
+mod upstream;
 mod watch;
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use tokio::net::TcpListener;
@@ -35,9 +37,12 @@ pub use self::request::Request;
 pub use self::route::Verb;
 use self::script::Script;
 pub use self::script::{Answer, Reply};
+use self::status::{Status, error_event};
 pub use self::store::Revision;
 use self::store::Store;
+use self::upstream::Upstream;
 use crate::DEADLINE;
+use crate::cluster::Cluster;
 use crate::kubeconfig::{self, Credentials};
 use crate::tls::{self, Authority};
 
@@ -78,6 +83,8 @@ pub struct ApiServer {
 struct Shared {
     streaming_lists: bool,
     http2: bool,
+    /// `None`: the stand-in carries requests out itself.
+    upstream: Option<Upstream>,
     store: Sender<Store>,
     requests: Sender<Vec<Request>>,
     script: Mutex<Script>,
@@ -92,17 +99,29 @@ struct Shared {
 impl ApiServer {
     /// Listens on a free port of 127.0.0.1.
     pub async fn start(options: Options) -> Result<Self> {
+        Self::start_with(options, None).await
+    }
+
+    /// A man in the middle, before a real server that carries out whatever is not scripted: what is scripted here goes
+    /// wrong, the rest is the real server's. It has certificates of its own and holds no objects.
+    pub async fn before(cluster: &Cluster) -> Result<Self> {
+        let upstream = Upstream::new(cluster).await?;
+        Self::start_with(Options::default(), Some(upstream)).await
+    }
+
+    async fn start_with(options: Options, upstream: Option<Upstream>) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let authority = Authority::new()?;
         let shared = Arc::new(Shared {
             streaming_lists: options.streaming_lists,
             http2: options.http2,
+            upstream,
             store: Sender::new(Store::new()),
             requests: Sender::new(Vec::new()),
             script: Mutex::default(),
             tokens: Mutex::default(),
-            tls: Mutex::new(acceptor(&options, &authority)?),
+            tls: Mutex::new(acceptor(&options, &authority, Duration::ZERO)?),
             resets: Sender::new(0),
         });
         let mut task = JoinSet::new();
@@ -140,8 +159,15 @@ impl ApiServer {
     /// Takes a new authority and server certificate; connections that are open stay so.
     pub fn rotate_certificates(&self) -> Result<()> {
         let authority = Authority::new()?;
-        *self.shared.tls.lock().unwrap() = acceptor(&self.options, &authority)?;
+        *self.shared.tls.lock().unwrap() = acceptor(&self.options, &authority, Duration::ZERO)?;
         *self.authority.lock().unwrap() = authority;
+        Ok(())
+    }
+
+    /// Takes a server certificate that becomes valid only so much later.
+    pub fn take_certificate_valid_in(&self, time: Duration) -> Result<()> {
+        let authority = self.authority.lock().unwrap();
+        *self.shared.tls.lock().unwrap() = acceptor(&self.options, &authority, time)?;
         Ok(())
     }
 
@@ -184,6 +210,14 @@ impl ApiServer {
         self.write(|store| store.epoch += 1);
     }
 
+    /// Ends every watch by an `ERROR` event with code 410, as when etcd has been compacted.
+    pub fn expire_watches(&self) {
+        self.write(|store| {
+            store.farewell = Some(error_event(&Status::expired(1, 2)));
+            store.epoch += 1;
+        });
+    }
+
     /// Holds events back from the watches, so that answers to other requests overtake them, or lets them go on.
     pub fn pause_watches(&self, paused: bool) {
         self.write(|store| store.paused = paused);
@@ -219,11 +253,15 @@ impl Shared {
     }
 }
 
-fn acceptor(options: &Options, authority: &Authority) -> Result<Option<TlsAcceptor>> {
+fn acceptor(
+    options: &Options,
+    authority: &Authority,
+    valid_in: Duration,
+) -> Result<Option<TlsAcceptor>> {
     if !options.tls {
         return Ok(None);
     }
-    let certified = authority.server(&["127.0.0.1", "localhost"])?;
+    let certified = authority.server(&["127.0.0.1", "::1", "localhost"], valid_in)?;
     let protocols: &[&str] = if options.http2 {
         &["h2", "http/1.1"]
     } else {

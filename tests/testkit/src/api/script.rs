@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::object::Id;
 use super::route::Verb;
-use super::status::Status;
+use super::status::{Status, error_event};
 
 /// What happens to a request.
 #[derive(Debug, Clone)]
@@ -66,6 +66,19 @@ impl Answer {
     #[must_use]
     pub fn denied(code: u16, reason: &str, node: &str, message: &str) -> Self {
         Status::denied(code, reason, &Id::node(node), message).into()
+    }
+
+    /// 410 for a resourceVersion that is too old.
+    #[must_use]
+    pub fn expired() -> Self {
+        Status::expired(1, 2).into()
+    }
+
+    /// The same as the first event of a watch that the server has accepted.
+    #[must_use]
+    pub fn expired_event() -> Self {
+        let body = error_event(&Status::expired(1, 2));
+        Status { code: 200, body }.into()
     }
 
     /// 429 with `Retry-After`.

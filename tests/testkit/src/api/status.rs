@@ -11,6 +11,11 @@ pub(super) struct Status {
     pub(super) body: Value,
 }
 
+/// What a watch is told when it cannot go on.
+pub(super) fn error_event(status: &Status) -> Value {
+    json!({"type": "ERROR", "object": status.body})
+}
+
 impl Status {
     pub(super) fn new(code: u16, reason: &str, message: &str) -> Self {
         let body = json!({
@@ -37,6 +42,11 @@ impl Status {
     /// Failures that the server words without knowing the object have empty details.
     fn generic(code: u16, reason: &str, message: &str) -> Self {
         Self::new(code, reason, message).with_details(Value::Object(Map::new()))
+    }
+
+    /// Of a man in the middle, in his own words.
+    pub(super) fn bad_gateway(error: &anyhow::Error) -> Self {
+        Self::new(502, "BadGateway", &format!("{error:#}"))
     }
 
     pub(super) fn not_found(id: &Id) -> Self {

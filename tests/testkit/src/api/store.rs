@@ -24,6 +24,8 @@ pub(super) struct Store {
     pub(super) paused: bool,
     /// Watches that began in an earlier epoch have ended.
     pub(super) epoch: u64,
+    /// The last event of those watches.
+    pub(super) farewell: Option<Value>,
 }
 
 /// An object as it was stored at some time.
@@ -63,6 +65,7 @@ impl Store {
             created: 0,
             paused: false,
             epoch: 0,
+            farewell: None,
         }
     }
 

@@ -83,6 +83,17 @@ async fn a_watch_gets_changes_and_bookmarks_as_they_happen_until_it_is_ended() {
 }
 
 #[tokio::test]
+async fn a_watch_that_expires_ends_with_an_error_event() {
+    let (server, client) = start().await;
+    let request = get_request("/api/v1/nodes?watch=true");
+    let mut events = pin!(client.request_events::<Value>(request).await.unwrap());
+    server.expire_watches();
+    let event = events.next().await.unwrap().unwrap();
+    assert!(matches!(event, WatchEvent::Error(status) if status.code == 410));
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
 async fn objects_of_another_kind_are_apart_but_for_their_versions() {
     let (server, client) = start().await;
     server.create_node(node("n", &[]));

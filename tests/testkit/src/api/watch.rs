@@ -13,8 +13,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::object::{Resource, Selection};
 use super::route::Parameters;
-use super::status::Status;
+use super::status::{Status, error_event};
 use super::store::{self, Store};
+use super::upstream::line;
 
 /// Longer than any test.
 const FOREVER: Duration = Duration::from_hours(24);
@@ -30,7 +31,7 @@ pub(super) struct Watch {
     version: u64,
     waiting: VecDeque<Value>,
     /// Ends after the waiting events.
-    failed: bool,
+    ended: bool,
 }
 
 impl Watch {
@@ -63,15 +64,15 @@ impl Watch {
 
         let store = receiver.borrow_and_update();
         let mut waiting = VecDeque::new();
-        let mut failed = false;
+        let mut ended = false;
         let mut version = store.version();
         if initial || from == 0 {
             let added = |object: &Value| json!({"type": "ADDED", "object": object});
             waiting.extend(store.list(&selection).map(added));
         } else if let Err(expired) = store.remembers(from) {
             // Not an HTTP status: the API server has accepted the watch by then.
-            waiting.push_back(json!({"type": "ERROR", "object": expired.body}));
-            failed = true;
+            waiting.push_back(error_event(&expired));
+            ended = true;
         } else {
             version = from;
         }
@@ -90,14 +91,14 @@ impl Watch {
             deadline: Instant::now() + limit,
             version,
             waiting,
-            failed,
+            ended,
         })
     }
 
     /// The events as lines of JSON.
     pub(super) fn into_frames(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
         stream::unfold(self, |mut watch| async {
-            let line = format!("{}\n", watch.next().await?);
+            let line = line(&watch.next().await?);
             Some((Ok(Frame::data(line.into())), watch))
         })
     }
@@ -107,10 +108,11 @@ impl Watch {
             if let Some(event) = self.waiting.pop_front() {
                 return Some(event);
             }
-            if self.failed || !self.take_new_events() {
+            if self.ended {
                 return None;
             }
-            if self.waiting.is_empty() {
+            self.take_new_events();
+            if self.waiting.is_empty() && !self.ended {
                 timeout_at(self.deadline, self.store.changed())
                     .await
                     .ok()?
@@ -119,17 +121,17 @@ impl Watch {
         }
     }
 
-    /// False: the watch has ended.
-    fn take_new_events(&mut self) -> bool {
+    fn take_new_events(&mut self) {
         let store = self.store.borrow_and_update();
         if store.epoch != self.epoch {
-            return false;
+            self.waiting.extend(store.farewell.clone());
+            self.ended = true;
+            return;
         }
         if !store.paused {
             let events = store.events(self.version, &self.selection, self.bookmarks);
             self.waiting.extend(events);
             self.version = self.version.max(store.version());
         }
-        true
     }
 }

@@ -79,8 +79,11 @@ impl ControlPlane {
         Ok(control_plane)
     }
 
-    pub(super) async fn restart_api_server(&mut self) -> Result<()> {
+    pub(super) fn stop_api_server(&mut self) {
         self.api_server.kill();
+    }
+
+    pub(super) async fn start_api_server(&mut self) -> Result<()> {
         let log = log(&self.directory);
         self.api_server = Process::start(&self.program, &self.arguments, &log, None)?;
         self.ready().await
@@ -136,7 +139,10 @@ fn arguments(
     flags: &[&str],
 ) -> Result<Vec<String>> {
     let authority = Authority::new()?;
-    let server = authority.server(&["127.0.0.1", "localhost", "kubernetes"])?;
+    let server = authority.server(
+        &["127.0.0.1", "::1", "localhost", "kubernetes"],
+        Duration::ZERO,
+    )?;
     let tokens = KeyPair::generate()?;
     let files = [
         ("server.crt", server.cert.pem()),

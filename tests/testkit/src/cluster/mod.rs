@@ -16,7 +16,8 @@ use anyhow::{Context as _, Result, ensure};
 use http::{Method, Request, header};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
@@ -83,7 +84,28 @@ impl Cluster {
 
     /// Ends kube-apiserver and starts it anew on the same data and port. Its watch cache is then empty.
     pub async fn restart_api_server(&mut self) -> Result<()> {
-        self.control_plane.restart_api_server().await
+        self.stop_api_server();
+        self.start_api_server().await
+    }
+
+    /// Ends kube-apiserver.
+    pub fn stop_api_server(&mut self) {
+        self.control_plane.stop_api_server();
+    }
+
+    /// Starts kube-apiserver anew on the same data and port, and returns when it is ready.
+    pub async fn start_api_server(&mut self) -> Result<()> {
+        self.control_plane.start_api_server().await
+    }
+
+    /// Takes all objects out of etcd, kube-apiserver being stopped: it makes its own anew, and gets all others anew from
+    /// who wants them.
+    pub async fn lose_data(&mut self) -> Result<()> {
+        // From the first key to the last.
+        let all = json!({"key": "AA==", "range_end": "AA=="});
+        self.ask_etcd("/v3/kv/deleterange", &all).await?;
+        self.agents_allowed = OnceCell::new();
+        Ok(())
     }
 
     /// Where kube-apiserver listens.
@@ -130,6 +152,17 @@ impl Cluster {
         Ok(String::from_utf8(output.stdout)?)
     }
 
+    /// One request to etcd's JSON gateway.
+    async fn ask_etcd(&self, path: &str, body: &Value) -> Result<()> {
+        let file = NamedTempFile::new()?;
+        std::fs::write(file.path(), body.to_string())?;
+        let file = file.path().to_str().context("a path in UTF-8")?;
+        let to_etcd = ["--server", self.control_plane.etcd_url()];
+        let request = ["create", "--raw", path, "--filename", file];
+        self.kubectl(&[&to_etcd[..], &request].concat()).await?;
+        Ok(())
+    }
+
     /// One request as the administrator; an error has the server's message.
     async fn request(
         &self,
@@ -150,8 +183,12 @@ impl Cluster {
 
 /// A client that reads this kubeconfig file.
 pub async fn client(kubeconfig: &Path) -> Result<Client> {
+    Ok(Client::try_from(config(kubeconfig).await?)?)
+}
+
+/// What this kubeconfig file says.
+pub(crate) async fn config(kubeconfig: &Path) -> Result<kube::Config> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let options = KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(file, &options).await?;
-    Ok(Client::try_from(config)?)
+    Ok(kube::Config::from_custom_kubeconfig(file, &options).await?)
 }

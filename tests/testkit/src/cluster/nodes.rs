@@ -9,7 +9,6 @@ use futures_util::StreamExt as _;
 use http::{Method, Request};
 use kube::core::WatchEvent;
 use serde_json::{Value, json};
-use tempfile::NamedTempFile;
 use tokio::time::timeout;
 
 use super::Cluster;
@@ -56,13 +55,7 @@ impl Cluster {
         metadata.remove("managedFields");
         let key = BASE64.encode(format!("/registry/minions/{name}"));
         let put = json!({"key": key, "value": BASE64.encode(node.to_string())});
-        let file = NamedTempFile::new()?;
-        std::fs::write(file.path(), put.to_string())?;
-        let file = file.path().to_str().context("a path in UTF-8")?;
-        let to_etcd = ["--server", self.control_plane.etcd_url()];
-        let request = ["create", "--raw", "/v3/kv/put", "--filename", file];
-        self.kubectl(&[&to_etcd[..], &request].concat()).await?;
-        Ok(())
+        self.ask_etcd("/v3/kv/put", &put).await
     }
 
     /// The Node as it is now.

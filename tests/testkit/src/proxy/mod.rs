@@ -4,7 +4,7 @@ mod relay;
 #[cfg(test)]
 mod tests;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -63,7 +63,12 @@ struct State {
 impl FaultProxy {
     /// Listens on a free port of 127.0.0.1.
     pub async fn start(upstream: SocketAddr) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), upstream).await
+    }
+
+    /// Listens on a free port of this address.
+    pub async fn start_at(address: IpAddr, upstream: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await?;
         let address = listener.local_addr()?;
         let state = Sender::new(State {
             mode: Mode::Pass,

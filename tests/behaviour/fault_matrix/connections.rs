@@ -1,0 +1,160 @@
+//! Connections that cannot be made, break, fall silent or are slow.
+
+use std::time::Duration;
+
+use testkit::api::{Answer, Verb};
+use testkit::proxy::{Direction, Mode};
+
+use super::{Act, Case, REQUEST_FAILED, Scene, Spent, WATCH_FAILED, When, exactly, survive};
+
+fn pass(scene: &Scene) {
+    scene.proxy.set(Mode::Pass);
+}
+
+/// A connection is cut somewhere on the way of the patch or of its answer.
+fn cut(name: &'static str, fault: Act) -> Case {
+    Case {
+        name,
+        when: When::Watching,
+        fault,
+        heal: Some((WATCH_FAILED, pass)),
+        spent: Spent {
+            // Handshakes are cut, too, and no request comes of them.
+            watches: 2..=2,
+            gets: 0..=1,
+            patches: 1..=2,
+            connections: 2..=8,
+        },
+        within: 0..=5,
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_at_any_stage_of_a_removal_is_replaced_and_the_node_read_first() {
+    survive(vec![
+        Case {
+            name: "reset-before-the-request",
+            when: When::Watching,
+            fault: |scene| scene.proxy.reset_connections(),
+            heal: None,
+            spent: Spent {
+                // Whether the gates or the news of the reset come first is open, and so is whether the watch and the
+                // removal begin a connection at the same time, of which one is kept.
+                patches: 1..=2,
+                gets: 0..=1,
+                connections: 2..=3,
+                ..exactly(2, 0, 0, 0)
+            },
+            within: 0..=1,
+        },
+        Case {
+            name: "reset-before-it-is-applied",
+            when: When::Watching,
+            fault: |scene| scene.middle.respond_next(Verb::Patch, 1, Answer::Reset),
+            heal: None,
+            spent: exactly(2, 1, 2, 2),
+            within: 0..=1,
+        },
+        Case {
+            name: "reset-after-it-is-applied",
+            when: When::Watching,
+            fault: |scene| {
+                let reset = Answer::ApplyAndReset;
+                scene.middle.respond_next(Verb::Patch, 1, reset);
+            },
+            heal: None,
+            spent: exactly(2, 1, 1, 2),
+            within: 0..=1,
+        },
+        cut("cut-in-the-first-bytes-of-the-request", |scene| {
+            scene.proxy.set(Mode::Cut(Direction::ToServer, 1));
+        }),
+        cut("cut-in-the-middle-of-the-request", |scene| {
+            scene.proxy.set(Mode::Cut(Direction::ToServer, 200));
+        }),
+        cut("cut-in-the-first-bytes-of-the-answer", |scene| {
+            scene.proxy.set(Mode::Cut(Direction::ToClient, 1));
+        }),
+        cut("cut-in-the-middle-of-the-answer", |scene| {
+            scene.proxy.set(Mode::Cut(Direction::ToClient, 300));
+        }),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_removal_that_has_no_answer_is_looked_after_on_another_connection() {
+    survive(vec![
+        Case {
+            name: "silence-before-it-is-applied",
+            when: When::Watching,
+            fault: |scene| scene.middle.respond_next(Verb::Patch, 1, Answer::Hang),
+            heal: None,
+            spent: exactly(1, 1, 2, 2),
+            within: 5..=6,
+        },
+        Case {
+            name: "silence-after-it-is-applied",
+            when: When::Watching,
+            fault: |scene| {
+                let silence = Answer::ApplyAndHang;
+                scene.middle.respond_next(Verb::Patch, 1, silence);
+            },
+            heal: None,
+            spent: exactly(1, 1, 1, 2),
+            within: 0..=1,
+        },
+        Case {
+            name: "black-hole-around-the-removal",
+            when: When::Watching,
+            fault: |scene| scene.proxy.set(Mode::BlackHole),
+            heal: Some((REQUEST_FAILED, pass)),
+            // What was sent into the hole comes out of it late; the Node is read before anything else is sent.
+            spent: Spent {
+                watches: 1..=2,
+                gets: 1..=2,
+                patches: 1..=2,
+                connections: 2..=3,
+            },
+            within: 0..=5,
+        },
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_at_the_start_or_slow_is_waited_for() {
+    survive(vec![
+        Case {
+            name: "refused-at-start",
+            when: When::Start,
+            fault: |scene| scene.proxy.set(Mode::Refuse),
+            heal: Some((WATCH_FAILED, pass)),
+            spent: Spent {
+                connections: 2..=4,
+                ..exactly(1, 0, 1, 0)
+            },
+            within: 0..=5,
+        },
+        Case {
+            name: "black-hole-at-start",
+            when: When::Start,
+            fault: |scene| scene.proxy.set(Mode::BlackHole),
+            heal: Some((WATCH_FAILED, pass)),
+            spent: Spent {
+                connections: 2..=3,
+                ..exactly(1, 0, 1, 0)
+            },
+            within: 0..=5,
+        },
+        Case {
+            name: "slow-answers",
+            when: When::Start,
+            fault: |scene| scene.proxy.set(Mode::Delay(Duration::from_millis(600))),
+            heal: None,
+            spent: exactly(1, 0, 1, 1),
+            within: 2..=5,
+        },
+    ])
+    .await;
+}

@@ -1,0 +1,101 @@
+//! Tokens and certificates that are rotated, wrong, or not yet valid.
+
+use std::time::Duration;
+
+use super::{Case, Scene, Spent, WATCH_FAILED, When, exactly, survive};
+
+fn trust_the_new_authority(scene: &Scene) {
+    scene.write("ca.crt", &scene.middle.authority());
+}
+
+#[tokio::test]
+async fn certificates_that_are_rotated_or_not_yet_valid_keep_nobody_away_for_long() {
+    survive(vec![
+        Case {
+            name: "ca-rotated",
+            when: When::Watching,
+            fault: |scene| {
+                scene.middle.rotate_certificates().unwrap();
+                trust_the_new_authority(scene);
+                scene.proxy.reset_connections();
+            },
+            heal: None,
+            // The watch and the removal both may begin one with the old authority, and one with the new.
+            spent: Spent {
+                patches: 1..=2,
+                gets: 0..=1,
+                connections: 2..=5,
+                ..exactly(2, 0, 0, 0)
+            },
+            within: 0..=2,
+        },
+        Case {
+            name: "ca-rotated-and-the-file-late",
+            when: When::Watching,
+            fault: |scene| {
+                scene.middle.rotate_certificates().unwrap();
+                scene.proxy.reset_connections();
+            },
+            heal: Some((WATCH_FAILED, trust_the_new_authority)),
+            spent: Spent {
+                patches: 1..=2,
+                gets: 0..=1,
+                connections: 2..=12,
+                ..exactly(2, 0, 0, 0)
+            },
+            within: 0..=5,
+        },
+        Case {
+            name: "certificate-not-yet-valid",
+            when: When::Start,
+            fault: |scene| {
+                let soon = Duration::from_secs(4);
+                scene.middle.take_certificate_valid_in(soon).unwrap();
+            },
+            heal: None,
+            // Twice a try, as the authority may just have been rotated.
+            spent: Spent {
+                connections: 3..=12,
+                ..exactly(1, 0, 1, 0)
+            },
+            within: 2..=9,
+        },
+    ])
+    .await;
+}
+
+fn use_the_new_token(scene: &Scene) {
+    scene.write("token", &scene.new_token);
+}
+
+#[tokio::test]
+async fn a_token_that_is_rotated_or_refused_is_read_again() {
+    survive(vec![
+        Case {
+            name: "token-rotated",
+            when: When::Watching,
+            fault: |scene| {
+                scene.middle.accept_tokens(&[&scene.new_token]);
+                use_the_new_token(scene);
+            },
+            heal: None,
+            // A 401 says for certain that nothing happened; the watch goes on as it was.
+            spent: exactly(1, 0, 2, 2),
+            within: 0..=1,
+        },
+        Case {
+            name: "token-refused-at-start",
+            when: When::Start,
+            fault: |scene| scene.write("token", "nobody's"),
+            heal: Some((WATCH_FAILED, use_the_new_token)),
+            // Twice a try, as the token may just have been rotated.
+            spent: Spent {
+                watches: 4..=6,
+                connections: 3..=6,
+                ..exactly(0, 0, 1, 0)
+            },
+            within: 0..=5,
+        },
+    ])
+    .await;
+}

@@ -1,0 +1,259 @@
+//! The agent without its I/O: what `src/agent` does around the pure parts, with every step held to the reference.
+
+use std::time::Instant;
+
+use untaint::api::ApiError;
+use untaint::boot::Boot;
+use untaint::config::Rule;
+use untaint::gate::State;
+use untaint::node::patch::{Action, Change, Wanted};
+use untaint::node::view::{Latest, NodeView};
+use untaint::node::writes::{Next, Verdict, Writes};
+use untaint::rule::Decision;
+
+use crate::events::{Options, SLOTS};
+use crate::invariants::Traffic;
+use crate::rule::{RuleAtWork, rule};
+use crate::server::News;
+
+/// A request.
+#[derive(Debug, Clone)]
+pub(crate) enum Call {
+    Send(Change),
+    Read(String),
+}
+
+impl Call {
+    fn change(&self) -> Option<&Change> {
+        match self {
+            Self::Send(change) => Some(change),
+            Self::Read(_) => None,
+        }
+    }
+}
+
+pub(crate) struct Agent {
+    rules: Vec<RuleAtWork>,
+    latest: Latest,
+    writes: Writes,
+    write_at: Option<Instant>,
+    pub(crate) pending: Option<Call>,
+    pub(crate) traffic: Traffic,
+    pub(crate) watching: bool,
+    /// What the gates of the rules find when they are asked.
+    pub(crate) found: [State; SLOTS],
+}
+
+impl Agent {
+    pub(crate) fn new(now: Instant, rules: &[Option<Options>; SLOTS], boot: Option<Boot>) -> Self {
+        let mut agent = Self {
+            rules: Vec::new(),
+            latest: Latest::default(),
+            writes: Writes::default(),
+            write_at: None,
+            pending: None,
+            traffic: Traffic::default(),
+            watching: true,
+            found: [State::Closed; SLOTS],
+        };
+        agent.follow(now, rules, boot);
+        agent
+    }
+
+    pub(crate) fn configured(&self) -> Vec<Rule> {
+        self.rules
+            .iter()
+            .map(|rule| rule.state.rule().clone())
+            .collect()
+    }
+
+    /// Gives the change that was under way, if nobody wants it any more.
+    pub(crate) fn reload(
+        &mut self,
+        now: Instant,
+        rules: &[Option<Options>; SLOTS],
+    ) -> Option<Change> {
+        self.follow(now, rules, None);
+        self.writes.forget_denials();
+        let wanted = wanted(&self.rules);
+        let unwanted =
+            |call: &mut Call| matches!(call, Call::Send(change) if !wanted.includes(change));
+        let Some(Call::Send(change)) = self.pending.take_if(unwanted) else {
+            return None;
+        };
+        self.writes.broken_off();
+        self.unanswered(&change);
+        Some(change)
+    }
+
+    fn follow(&mut self, now: Instant, rules: &[Option<Options>; SLOTS], boot: Option<Boot>) {
+        let mut known = std::mem::take(&mut self.rules);
+        for (slot, options) in rules.iter().enumerate() {
+            let Some(options) = options else { continue };
+            let rule = rule(slot, *options);
+            let at = known
+                .iter()
+                .position(|known| known.state.rule().is_same(&rule));
+            self.rules.push(if let Some(at) = at {
+                let mut known = known.swap_remove(at);
+                known.reconfigure(now, rule, self.found[slot]);
+                known
+            } else {
+                RuleAtWork::new(slot, rule, boot)
+            });
+        }
+    }
+
+    pub(crate) fn hear(&mut self, news: News) {
+        self.traffic.others_act();
+        match news {
+            News::Node(node) => self.offer(node),
+            News::Gone(uid) => self.gone(&uid),
+        }
+    }
+
+    fn offer(&mut self, node: NodeView) {
+        let known = self.latest.get();
+        if known.is_some_and(|known| known.metadata.uid != node.metadata.uid) {
+            self.writes = Writes::default();
+        }
+        self.latest.offer(node);
+    }
+
+    fn gone(&mut self, uid: &str) {
+        if self.latest.gone(uid) {
+            self.writes = Writes::default();
+        }
+    }
+
+    pub(crate) fn knows_without(&self, key: &str) -> bool {
+        let node = self.latest.get();
+        node.is_some_and(|node| node.taints.iter().all(|taint| taint.key != key))
+    }
+
+    pub(crate) fn paused(&mut self, now: Instant) {
+        for rule in &mut self.rules {
+            rule.state.paused(now);
+            rule.reference.paused();
+        }
+    }
+
+    /// The gates report what they find now.
+    pub(crate) fn gates_report(&mut self, now: Instant) {
+        for rule in &mut self.rules {
+            rule.take_reports(now, self.found[rule.slot], true);
+        }
+    }
+
+    /// Once round the loop. Gives when it is to come round next, by time alone.
+    pub(crate) fn turn(&mut self, now: Instant) -> Option<Instant> {
+        let change = self.pending.as_ref().and_then(Call::change);
+        for rule in &mut self.rules {
+            rule.take_reports(now, self.found[rule.slot], false);
+            if !rule.is_in(change) {
+                let node = self.latest.get();
+                rule.step(now, node, self.watching, self.found[rule.slot]);
+            }
+        }
+        if self.pending.is_none() {
+            self.pending = self.next_call(now);
+        }
+        let change = self.pending.as_ref().and_then(Call::change);
+        let rules = self.rules.iter().filter(|rule| !rule.is_in(change));
+        let times = rules.filter_map(|rule| rule.state.wake_at());
+        let calls = self.write_at.filter(|_| self.pending.is_none());
+        let reports = self.rules.iter().filter_map(RuleAtWork::reports_at);
+        times.chain(calls).chain(reports).min()
+    }
+
+    fn next_call(&mut self, now: Instant) -> Option<Call> {
+        self.write_at = None;
+        let node = self.latest.get()?;
+        match self.writes.next(now, node, &wanted(&self.rules)) {
+            Next::Wait(until) => {
+                self.write_at = until;
+                None
+            }
+            Next::Read => {
+                self.traffic.read(now);
+                Some(Call::Read(node.metadata.uid.clone()))
+            }
+            Next::Send(change) => {
+                self.traffic.patch(now);
+                assert_eq!(change.uid, node.metadata.uid);
+                for taint in &change.taints {
+                    let wants = |rule: &RuleAtWork| {
+                        let configured = rule.state.rule();
+                        let is_it = match change.action {
+                            Action::Remove => configured.taint.matches(taint),
+                            Action::PutBack => configured.taint.to_taint() == *taint,
+                        };
+                        let wants = rule.reference.wants(now, node) == Some(change.action);
+                        is_it && wants && !configured.dry_run
+                    };
+                    assert!(self.rules.iter().any(wants), "nobody may write {change:?}");
+                }
+                Some(Call::Send(change))
+            }
+        }
+    }
+
+    pub(crate) fn answered(
+        &mut self,
+        now: Instant,
+        call: &Call,
+        answer: Result<NodeView, ApiError>,
+    ) {
+        let (uid, verdict) = match call {
+            Call::Send(change) => (&change.uid, self.writes.sent(now, change, &answer)),
+            Call::Read(uid) => (uid, self.writes.read(now, &wanted(&self.rules), &answer)),
+        };
+        match (call, &answer, verdict) {
+            (Call::Read(_), Ok(node), _) => {
+                self.rules.iter_mut().for_each(|rule| rule.read(node));
+            }
+            (Call::Send(change), Ok(node), Some(Verdict::Done)) => {
+                self.traffic.others_act();
+                self.rules
+                    .iter_mut()
+                    .for_each(|rule| rule.changed(now, change, node));
+            }
+            (Call::Send(change), _, Some(Verdict::Unanswered)) => self.unanswered(change),
+            _ => {}
+        }
+        match answer {
+            Ok(node) => {
+                if self
+                    .latest
+                    .get()
+                    .is_some_and(|known| known.metadata.uid == *uid)
+                {
+                    self.offer(node);
+                }
+            }
+            Err(error) if error.is_not_found() => self.gone(uid),
+            Err(_) => {}
+        }
+    }
+
+    fn unanswered(&mut self, change: &Change) {
+        let rules = self
+            .rules
+            .iter_mut()
+            .filter(|rule| rule.is_in(Some(change)));
+        rules.for_each(|rule| rule.unanswered = Some(change.action));
+    }
+}
+
+fn wanted(rules: &[RuleAtWork]) -> Wanted<'_> {
+    let mut wanted = Wanted::default();
+    for rule in rules.iter().filter(|rule| !rule.state.rule().dry_run) {
+        let taint = &rule.state.rule().taint;
+        match rule.state.decision() {
+            Decision::Ready => wanted.remove.push(taint),
+            Decision::Lapsed => wanted.put_back.push(taint.to_taint()),
+            _ => {}
+        }
+    }
+    wanted
+}

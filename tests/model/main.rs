@@ -1,0 +1,60 @@
+//! The decision, the patches and when they are sent, under any history: what must never happen does not, and in the end
+//! the taint is gone.
+//!
+//! Histories that failed once are in `regressions.txt`, and are tried first. `PROPTEST_CASES=100000 cargo test --test model`
+//! tries more.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "whatever fails here fails a test"
+)]
+
+mod agent;
+mod events;
+mod invariants;
+mod rule;
+mod server;
+mod world;
+
+use std::cell::RefCell;
+
+use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
+use world::{Did, World};
+
+/// How many histories are tried where `PROPTEST_CASES` does not say.
+const CASES: u32 = 500;
+
+#[test]
+#[expect(clippy::print_stderr, reason = "how much was tried")]
+fn no_history_has_a_wrong_write_or_too_many_or_leaves_a_taint_for_ever() {
+    let regressions = FileFailurePersistence::Direct("tests/model/regressions.txt");
+    let mut config = Config {
+        failure_persistence: Some(Box::new(regressions)),
+        source_file: Some(file!()),
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let mut runner = TestRunner::new(config);
+    let total = RefCell::new(Did::default());
+    let result = runner.run(&events::histories(), |(rules, boots, history)| {
+        let mut world = World::new(&rules, boots);
+        for event in history {
+            world.happen(event);
+        }
+        *total.borrow_mut() += world.be_well();
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    let did = total.into_inner();
+    eprintln!("{did:?}");
+    let each = [did.removals, did.put_backs, did.refusals];
+    assert!(
+        !each.contains(&0),
+        "a model that does nothing shows nothing: {did:?}"
+    );
+}

@@ -1,0 +1,296 @@
+//! The agent, the server and the clock.
+
+use std::ops::AddAssign;
+use std::time::{Duration, Instant};
+
+use untaint::api::ApiError;
+use untaint::boot::Boot;
+use untaint::config::Rule;
+use untaint::gate::State;
+use untaint::node::patch::Action;
+use untaint::node::view::NodeView;
+
+use crate::agent::{Agent, Call};
+use crate::events::{Event, Fate, Options, Others, PALETTE, SLOTS};
+use crate::invariants::check_effect;
+use crate::server::{Server, refused};
+
+type Answer = Result<NodeView, ApiError>;
+
+/// From a request to its answer.
+const ROUND_TRIP: Duration = Duration::from_millis(5);
+/// After which a request has no answer.
+const TIME_OUT: Duration = Duration::from_secs(5);
+/// How often the loop may come round at one time for nothing but the time.
+const AT_ONCE: u32 = 10;
+
+/// When everything is well, a taint is gone within this: the longest that a server may have asked for and half as much
+/// again, a backoff, a refusal's longest wait and half as much again, a token, `stableFor` and little else.
+const IN_TIME: Duration = Duration::from_secs(45 + 5 + 90 + 10 + 15 + 1);
+/// In so many turns of the loop.
+const TURNS: u32 = 60;
+
+impl AddAssign for Did {
+    fn add_assign(&mut self, other: Self) {
+        self.turns += other.turns;
+        self.removals += other.removals;
+        self.put_backs += other.put_backs;
+        self.refusals += other.refusals;
+    }
+}
+
+pub(crate) struct World {
+    now: Instant,
+    server: Server,
+    agent: Agent,
+    /// When the request under way was sent, and what has become of it at the server.
+    sent: Option<Instant>,
+    served: Option<Answer>,
+    wake: Option<Instant>,
+    did: Did,
+}
+
+/// How much has been done.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Did {
+    pub(crate) turns: u64,
+    pub(crate) removals: u64,
+    pub(crate) put_backs: u64,
+    pub(crate) refusals: u64,
+}
+
+impl World {
+    pub(crate) fn new(rules: &[Option<Options>; SLOTS], boots: bool) -> Self {
+        let now = Instant::now();
+        let boot = boots.then(|| Boot {
+            time: "2026-01-02T00:00:00Z".parse().unwrap(),
+            until: now + Duration::from_mins(1),
+        });
+        Self {
+            now,
+            server: Server::default(),
+            agent: Agent::new(now, rules, boot),
+            sent: None,
+            served: None,
+            wake: None,
+            did: Did::default(),
+        }
+    }
+
+    pub(crate) fn happen(&mut self, event: Event) {
+        match event {
+            Event::Others { change, heard } => {
+                self.server.change(&change);
+                self.hear(if heard { usize::MAX } else { 0 });
+            }
+            Event::Hear(news) => self.hear(news),
+            Event::Watching(watching) => self.agent.watching = watching,
+            Event::Gate(slot, state) => {
+                self.agent.traffic.others_act();
+                self.agent.found[slot] = state;
+                self.agent.gates_report(self.now);
+            }
+            Event::Pass {
+                time,
+                served: false,
+            } => self.pass(time, |_| None),
+            Event::Pass { time, served: true } => self.pass(time, |world| {
+                world.hear(usize::MAX);
+                Some(Fate::Served)
+            }),
+            Event::Pause(time) => {
+                self.now += time;
+                if time > Duration::from_secs(1) {
+                    self.agent.traffic.others_act();
+                    self.agent.paused(self.now);
+                }
+            }
+            Event::Reload { rules, lands } => self.reload(&rules, lands),
+            Event::Arrive => self.arrive(),
+            Event::Answer(fate) => self.answer(fate),
+            Event::Siege {
+                seconds,
+                fate,
+                reads,
+                puts,
+            } => {
+                self.pass(Duration::from_secs(seconds), |world| {
+                    world.hear(usize::MAX);
+                    let taint = puts.filter(|taint| world.agent.knows_without(PALETTE[*taint].0));
+                    if let Some(taint) = taint {
+                        // The agent sees it gone before it is there again.
+                        world.turn();
+                        world.server.change(&Others::Put {
+                            taint,
+                            front: false,
+                        });
+                        world.hear(usize::MAX);
+                    }
+                    let is_read = matches!(world.agent.pending, Some(Call::Read(_)));
+                    Some(if is_read && !reads {
+                        Fate::Served
+                    } else {
+                        fate
+                    })
+                });
+            }
+        }
+        self.turn();
+    }
+
+    /// The watch, if there is one, delivers so many changes.
+    fn hear(&mut self, changes: usize) {
+        if !self.agent.watching {
+            return;
+        }
+        for _ in 0..changes.min(self.server.unheard.len()) {
+            let news = self.server.unheard.pop_front();
+            news.into_iter().for_each(|news| self.agent.hear(news));
+            self.turn();
+        }
+    }
+
+    fn reload(&mut self, rules: &[Option<Options>; SLOTS], lands: bool) {
+        self.agent.traffic.others_act();
+        let configured = self.agent.configured();
+        if let Some(change) = self.agent.reload(self.now, rules) {
+            if lands && self.served.is_none() {
+                self.serve(&Call::Send(change), &configured).ok();
+            }
+            (self.sent, self.served) = (None, None);
+        }
+    }
+
+    /// Once round the loop.
+    fn turn(&mut self) {
+        self.did.turns += 1;
+        self.wake = self.agent.turn(self.now);
+        if self.agent.pending.is_some() {
+            self.sent.get_or_insert(self.now);
+        }
+    }
+
+    /// Time passes, and with it what has its time. `siege` gives the fate of requests, if they have one now.
+    fn pass(&mut self, time: Duration, siege: impl Fn(&mut Self) -> Option<Fate>) {
+        let end = self.now + time;
+        let mut at_once = 0;
+        self.turn();
+        loop {
+            let fate = siege(self);
+            let answer_in = if fate.is_some() { ROUND_TRIP } else { TIME_OUT };
+            let answer_at = self.sent.map(|sent| (sent + answer_in).max(self.now));
+            let next = answer_at.into_iter().chain(self.wake).min();
+            let Some(next) = next.filter(|next| *next <= end) else {
+                break;
+            };
+            at_once = if next > self.now { 0 } else { at_once + 1 };
+            assert!(at_once < AT_ONCE, "the loop spins");
+            self.now = next.max(self.now);
+            if answer_at.is_some_and(|at| at <= self.now) {
+                self.answer(fate.unwrap_or(Fate::Lost { applied: false }));
+            }
+            self.turn();
+        }
+        self.now = end;
+    }
+
+    fn arrive(&mut self) {
+        if let (Some(call), None) = (self.agent.pending.clone(), &self.served) {
+            let configured = self.agent.configured();
+            self.served = Some(self.serve(&call, &configured));
+        }
+    }
+
+    /// The request under way comes to its end.
+    fn answer(&mut self, fate: Fate) {
+        let Some(call) = self.agent.pending.clone() else {
+            return;
+        };
+        let refusal = |code, detailed, retry_after: Option<u64>| ApiError::Refused {
+            code,
+            message: format!("{code}"),
+            detailed,
+            retry_after: retry_after.map(Duration::from_secs),
+        };
+        let (applied, error) = match fate {
+            Fate::Served | Fate::Restored => (true, None),
+            Fate::Lost { applied } => (applied, Some(ApiError::Transport("reset".into()))),
+            Fate::Failed {
+                code,
+                applied,
+                retry_after,
+            } => (applied, Some(refusal(code, true, retry_after))),
+            // Too late: it has been taken in.
+            Fate::Refused { .. } if self.served.is_some() => (true, None),
+            Fate::Refused {
+                code,
+                detailed,
+                retry_after,
+            } => (false, Some(refusal(code, detailed, retry_after))),
+        };
+        let restores = matches!(fate, Fate::Restored) && self.served.is_none();
+        if restores {
+            self.served = Some(self.server.get());
+        } else if applied {
+            self.arrive();
+        }
+        let served = self.served.take();
+        let answer = error.map_or_else(|| served.unwrap_or_else(|| Err(refused(500, false))), Err);
+        (self.sent, self.agent.pending) = (None, None);
+        self.agent.answered(self.now, &call, answer);
+    }
+
+    fn serve(&mut self, call: &Call, configured: &[Rule]) -> Answer {
+        if let Call::Send(change) = call {
+            let patched = self.server.patch(&change.operations);
+            self.did.refusals += u64::from(patched.is_err());
+            let (before, after) = patched?;
+            match change.action {
+                Action::Remove => self.did.removals += 1,
+                Action::PutBack => self.did.put_backs += 1,
+            }
+            check_effect(change, configured, &before, &after);
+        }
+        self.server.get()
+    }
+
+    /// From now on all is well: every taint of the rules must go, in time and without haste.
+    pub(crate) fn be_well(mut self) -> Did {
+        self.agent.watching = true;
+        if self.server.node().is_none() {
+            self.server
+                .change(&Others::Recreate((0..PALETTE.len() - 1).collect()));
+        }
+        self.server.change(&Others::Registered);
+        self.server.change(&Others::Pool(Some("a")));
+        self.hear(usize::MAX);
+        self.agent.traffic.others_act();
+        self.agent.found = [State::Open; SLOTS];
+        self.agent.gates_report(self.now);
+        let begin = (self.now, self.did.turns);
+        self.turn();
+        while self.agent.pending.is_some() || self.is_left() {
+            let answer_at = self.sent.map(|sent| (sent + ROUND_TRIP).max(self.now));
+            let next = answer_at.into_iter().chain(self.wake).min();
+            self.now = next.expect("a taint is there for ever").max(self.now);
+            if answer_at.is_some_and(|at| at <= self.now) {
+                self.answer(Fate::Served);
+            }
+            self.hear(usize::MAX);
+            self.turn();
+            assert!(self.now - begin.0 <= IN_TIME, "a taint is there for long");
+            assert!(
+                self.did.turns - begin.1 <= u64::from(TURNS),
+                "the loop spins"
+            );
+        }
+        self.did
+    }
+
+    fn is_left(&self) -> bool {
+        let node = self.server.view().unwrap();
+        let rules = self.agent.configured();
+        let mut live = rules.iter().filter(|rule| !rule.dry_run);
+        live.any(|rule| node.has(&rule.taint))
+    }
+}
