@@ -8,8 +8,8 @@ use testkit::agent::Agent;
 use testkit::api::{Answer, Verb};
 use testkit::node;
 
-use crate::config_map::{ConfigMap, HEAD};
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
+use testkit::config_map::{ConfigMap, HEAD};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 const NEW: &str = "example.com/new:NoSchedule";
@@ -30,7 +30,7 @@ async fn twenty_swaps_of_a_configmap_are_twenty_reloads_and_the_same_content_is_
         return;
     };
     let rules = |version: usize| scene.gates.rule("") + &format!("# {version}\n");
-    let mut map = ConfigMap::mount(&scene.gates, &rules(0));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &rules(0));
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
     for version in 1..=20 {
@@ -72,7 +72,7 @@ async fn what_stays_the_same_keeps_what_it_knows_and_not_one_probe_is_made_again
     let head = "- name: kept\n  taint: {key: example.com/not-ready}\n";
     let kept = format!("{head}  gates:\n{once}{silence}");
     scene.gates.health.set(200);
-    let mut map = ConfigMap::mount(&scene.gates, &kept);
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &kept);
     let agent = scene.agent(&LISTEN);
     let is_open = |line: &Value| line["gate"] == "once" && line["state"] == "open";
     agent.wait_for_log(is_open).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
     else {
         return;
     };
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
     assert_eq!(agent.get("/readyz").await.unwrap(), (200, "ok\n".into()));
@@ -195,7 +195,7 @@ async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_re
     for is_gone in [true, false] {
         let scene = OnStandIn::with(&[], Gates::open().await).await;
         let both = scene.gates.rule("") + NEW_RULE;
-        let mut map = ConfigMap::mount(&scene.gates, &both);
+        let mut map = ConfigMap::mount(scene.gates.dir.path(), &both);
         scene.server.delete_node("node");
         scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
         let agent = scene.agent(&[]);
@@ -225,7 +225,7 @@ async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_re
 #[tokio::test]
 async fn a_patch_that_was_broken_off_after_it_took_effect_is_not_taken_for_somebody_elses() {
     let scene = OnStandIn::with(&[TAINT, FOREIGN], Gates::open().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     scene
         .server
         .respond_next(Verb::Patch, 1, Answer::ApplyAndHang);
@@ -247,7 +247,7 @@ async fn a_rule_that_disappears_is_never_acted_on_again_whatever_became_of_its_p
     ];
     for (to_patch, to_get) in cases {
         let scene = OnStandIn::with(&[TAINT, FOREIGN, NEW], Gates::open().await).await;
-        let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+        let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
         let all = usize::MAX;
         scene
             .server
@@ -271,7 +271,7 @@ async fn a_rule_that_disappears_is_never_acted_on_again_whatever_became_of_its_p
 #[tokio::test]
 async fn a_dry_run_of_the_command_line_is_one_for_rules_that_come_later_too() {
     let scene = OnStandIn::with(&[TAINT, NEW], Gates::closed().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     let agent = scene.agent(&["--dry-run"]);
     agent.wait_for_message("saw the taint").await.unwrap();
     map.swap(NEW_RULE);
@@ -285,7 +285,7 @@ async fn a_dry_run_of_the_command_line_is_one_for_rules_that_come_later_too() {
 #[tokio::test]
 async fn a_run_that_ends_by_itself_does_so_by_the_configuration_that_it_began_with() {
     let scene = OnStandIn::with(&[TAINT, NEW], Gates::closed().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     let mut agent = scene.agent(&["--once", "--settle", "1s"]);
     agent.wait_for_message("saw the taint").await.unwrap();
     map.swap(NEW_RULE);
