@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -67,7 +68,7 @@ async fn no_swap_of_the_configuration_loses_a_rule_or_leaves_one_behind_that_sti
     let seed = fastrand::u64(..);
     summarize(&format!("seed: {seed}"));
     let mut stress = Stress::start(cluster, dir.path(), seed).await;
-    for _ in 0..amount("SOAK_SWAPS", 60) {
+    for _ in 0..amount("SOAK_SWAPS", 40) {
         stress.round().await;
     }
     let done = stress.done;
@@ -106,9 +107,9 @@ impl Stress {
 
     /// One swap in the middle of removals, and what must follow from it.
     async fn round(&mut self) {
-        // The removals of this round have begun, or are just about to, when the file changes.
+        // The removals of this round have begun when the file changes, or wait for a gate that opens just then.
         self.put_on(0..RULES).await;
-        self.health.set(200);
+        self.health.set(if self.random.bool() { 200 } else { 503 });
         self.fault();
         let broken_off = self.agent.count(BROKE_OFF);
         for rule in &self.configured {
@@ -120,7 +121,7 @@ impl Stress {
             self.swap_to_good().await;
         }
         self.proxy.set(Mode::Pass);
-        self.gates_flip().await;
+        self.health.set(200);
         let broken_off = self.agent.count(BROKE_OFF) - broken_off;
         self.done.broken_off += broken_off;
         if broken_off > 0 {
@@ -134,11 +135,13 @@ impl Stress {
     }
 
     fn fault(&mut self) {
-        let mode = match self.random.u8(..6) {
+        let mode = match self.random.u8(..20) {
             0 => Mode::Refuse,
             1 => Mode::BlackHole,
             2 => Mode::Cut(Direction::ToClient, self.random.usize(..2000)),
             3 => Mode::Cut(Direction::ToServer, self.random.usize(..400)),
+            // So that more patches are under way when the file changes.
+            4..12 => Mode::Delay(Duration::from_millis(self.random.u64(1..20))),
             _ => return,
         };
         self.done.faults += 1;
@@ -182,14 +185,6 @@ impl Stress {
         let swaps = self.done.good;
         self.map.swap(&format!("{text}# {swaps}\n"));
         self.agent.wait_for_count(RELOADED, swaps).await.unwrap();
-    }
-
-    async fn gates_flip(&mut self) {
-        if self.random.bool() {
-            self.health.set(503);
-            self.health.wait_for_requests(1).await.unwrap();
-            self.health.set(200);
-        }
     }
 
     /// From the swap's acknowledgement on.
