@@ -25,6 +25,7 @@ const RULES: usize = 6;
 /// that may do so as often; a removal more comes of a swap that the agent is late for.
 const UNDER_ONE_NAME: usize = 3;
 const RELOADED: &str = "reloaded the configuration";
+const SAW: &str = "saw the node";
 const BROKE_OFF: &str = "broke off a change that is not wanted any more";
 
 /// Each may be in the configuration.
@@ -68,7 +69,7 @@ async fn no_swap_of_the_configuration_loses_a_rule_or_leaves_one_behind_that_sti
     let seed = fastrand::u64(..);
     summarize(&format!("seed: {seed}"));
     let mut stress = Stress::start(cluster, dir.path(), seed).await;
-    for _ in 0..amount("SOAK_SWAPS", 40) {
+    for _ in 0..amount("SOAK_SWAPS", 24) {
         stress.round().await;
     }
     let done = stress.done;
@@ -90,7 +91,11 @@ impl Stress {
         let rules = [Rule::default(); RULES];
         let configured = BTreeSet::from([0]);
         let map = ConfigMap::mount(dir, &text(&rules, &configured, health.port()));
-        let agent = agent(NODE, dir, &["--listen", "127.0.0.1:0"]);
+        let agent = agent(
+            NODE,
+            dir,
+            &["--log-level", "debug", "--listen", "127.0.0.1:0"],
+        );
         agent.wait_for_message("listening").await.unwrap();
         Self {
             cluster,
@@ -108,9 +113,14 @@ impl Stress {
     /// One swap in the middle of removals, and what must follow from it.
     async fn round(&mut self) {
         // The removals of this round have begun when the file changes, or wait for a gate that opens just then.
-        self.put_on(0..RULES).await;
         self.health.set(if self.random.bool() { 200 } else { 503 });
-        self.fault();
+        let mode = self.fault();
+        let seen = self.agent.count(SAW);
+        self.put_on(0..RULES).await;
+        if let Mode::Delay(_) = mode {
+            // Then a patch is under way, if the gate is open.
+            self.agent.wait_for_count(SAW, seen + 1).await.unwrap();
+        }
         let broken_off = self.agent.count(BROKE_OFF);
         for rule in &self.configured {
             self.rules[*rule].removals += 1;
@@ -134,21 +144,21 @@ impl Stress {
         self.the_active_rules_are_the_configured_ones().await;
     }
 
-    fn fault(&mut self) {
+    fn fault(&mut self) -> Mode {
         let mode = match self.random.u8(..20) {
             0 => Mode::Refuse,
             1 => Mode::BlackHole,
             2 => Mode::Cut(Direction::ToClient, self.random.usize(..2000)),
             3 => Mode::Cut(Direction::ToServer, self.random.usize(..400)),
-            // So that more patches are under way when the file changes.
-            4..12 => Mode::Delay(Duration::from_millis(self.random.u64(1..20))),
-            _ => return,
+            4..12 => Mode::Delay(Duration::from_millis(self.random.u64(10..60))),
+            _ => return Mode::Pass,
         };
         self.done.faults += 1;
         self.proxy.set(mode);
         if mode == Mode::Refuse {
             self.proxy.reset_connections();
         }
+        mode
     }
 
     async fn swap_to_bad(&mut self) {
