@@ -49,14 +49,14 @@ screenshot: ## Make docs/statusz.png anew, with chromium and pngquant
 	cargo test --test behaviour server::the_page
 	chromium --headless --no-sandbox --no-first-run --disable-gpu --disable-background-networking \
 		--disable-component-update --disable-quic --disable-sync --user-data-dir="$$(mktemp -d)" \
-		--hide-scrollbars --window-size=960,1230 --screenshot=$(PAGE).png file://$(PAGE).html
+		--hide-scrollbars --window-size=960,1290 --screenshot=$(PAGE).png file://$(PAGE).html
 	pngquant --force --strip --output docs/statusz.png 32 $(PAGE).png
 
 .PHONY: lint
-lint: ## Check format, lints, generated files, dependencies, scripts and manifests
+lint: ## Check format, lints, documents, generated files, dependencies, scripts and manifests
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
-	cargo test --quiet --test docs generated
+	cargo test --quiet --test docs
 	cargo deny check --deny warnings bans licenses sources
 	@if cargo deny fetch db; then cargo deny check --deny warnings advisories; \
 		else echo 'lint: skipped: advisories, whose database cannot be fetched'; fi

@@ -103,7 +103,7 @@ pub fn event(notice: &Notice) -> Option<Event> {
     let Notice { rule, taint, .. } = notice;
     let (reason, note) = match &notice.what {
         _ if notice.dry_run => return None,
-        What::Tainted | What::Restored(_) | What::RemovedByOther { ready: true } => return None,
+        What::Tainted | What::Undone { .. } | What::RemovedByOther { ready: true } => return None,
         What::Removed { taint, .. } => (
             Reason::TaintRemoved,
             format!("Removed the taint {} (rule {rule})", written(taint)),

@@ -37,8 +37,13 @@ pub enum What {
         /// How long it took from when the rule was ready; `None` where it failed open.
         since_ready: Option<Duration>,
     },
-    /// The server took the removal, and the Node it gave back has the taint again.
-    Restored(Taint),
+    /// The server took the change, and the Node it gave back is as it was before.
+    Undone {
+        /// Which.
+        action: Action,
+        /// The very taint.
+        taint: Taint,
+    },
     /// The taint is gone after a removal whose answer was lost: most likely it was removed here.
     RemovedUnanswered,
     /// The taint waits for long already.
@@ -90,12 +95,24 @@ impl Notice {
                 let (key, value, effect) = parts(taint);
                 info!(rule, key, value, effect, "removed the taint");
             }
-            What::Restored(taint) => {
+            What::Undone { action, taint } => {
                 let (key, value, effect) = parts(taint);
-                warn!(
-                    rule,
-                    key, value, effect, "the server took the removal, and the taint is there again"
-                );
+                match action {
+                    Action::Remove => warn!(
+                        rule,
+                        key,
+                        value,
+                        effect,
+                        "the server took the change, and the taint is there again"
+                    ),
+                    Action::PutBack => warn!(
+                        rule,
+                        key,
+                        value,
+                        effect,
+                        "the server took the change, and the taint is gone again"
+                    ),
+                }
             }
             What::RemovedUnanswered => {
                 info!(

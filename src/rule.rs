@@ -99,6 +99,12 @@ impl RuleState {
         self.start_afresh(now);
     }
 
+    /// The Node is not watched at `now`: whatever hit the API server may have closed gates too, on every node at once. A
+    /// put-back counts from when that is over.
+    pub fn unwatched(&mut self, now: Instant) {
+        self.lapse.begin_to_count(now);
+    }
+
     fn start_afresh(&mut self, now: Instant) {
         self.round += 1;
         self.observe(now, State::Unknown);
@@ -261,6 +267,12 @@ impl RuleState {
     pub fn put_back(&mut self, now: Instant) {
         self.decision = Decision::Waiting;
         self.stay.begin(now);
+        self.lapse.disarm();
+    }
+
+    /// The taint was put back, and is not there all the same: somebody who may decides so, as above.
+    pub fn put_back_undone(&mut self) {
+        self.decision = Decision::Absent;
         self.lapse.disarm();
     }
 }

@@ -111,9 +111,15 @@ pub struct RuleStatus {
     /// When this process last removed the taint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_removal: Option<Timestamp>,
+    /// When this process last put the taint back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_put_back: Option<Timestamp>,
     /// The server's words, while it refuses to have the taint removed or put back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
+    /// The server's words, or what went wrong on the way to it, while the rule's condition cannot be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish_failure: Option<String>,
 }
 
 /// A gate.

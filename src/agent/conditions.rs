@@ -71,7 +71,7 @@ impl<'a> Agent<'a> {
         let now = Instant::now();
         self.conditions.take(now, &write.kind, &answer);
         for rule in &mut self.rules {
-            rule.condition_written(now, &write.kind, answer.is_ok());
+            rule.condition_written(now, &write.kind, answer.as_ref().err());
         }
         match answer {
             Ok(node) => {

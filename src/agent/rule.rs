@@ -32,6 +32,7 @@ pub(super) struct RuleAtWork {
     /// Since when the decision has been what it is.
     since: Timestamp,
     last_removal: Option<Timestamp>,
+    last_put_back: Option<Timestamp>,
     denied: Option<String>,
     /// What may have taken effect without an answer: if it has, that was us.
     unanswered: Option<Action>,
@@ -56,6 +57,7 @@ impl RuleAtWork {
             publication: Publication::new(),
             since: Timestamp::now(),
             last_removal: None,
+            last_put_back: None,
             denied: None,
             unanswered: None,
             allowance: Allowance::default(),
@@ -67,6 +69,9 @@ impl RuleAtWork {
     pub(super) fn reconfigure(&mut self, now: Instant, rule: Rule) {
         if *self.rule() == rule {
             return;
+        }
+        if self.rule().publish_condition != rule.publish_condition {
+            self.publication = Publication::new();
         }
         self.gates.reconfigure(&rule.gates);
         self.state.reconfigure(now, rule, self.gates.together());
@@ -144,6 +149,9 @@ impl RuleAtWork {
             self.gates.run(now, self.state.round());
         }
         self.see(now, sight);
+        if !sight.watching {
+            self.state.unwatched(now);
+        }
         let occurrence = self.state.step(now, sight.node.as_ref());
         let decision = self.decision();
         if let Some(occurrence) = occurrence {
@@ -195,7 +203,9 @@ impl RuleAtWork {
             dry_run: rule.dry_run,
             gates: self.gates.status().cloned().collect(),
             last_removal: self.last_removal,
+            last_put_back: self.last_put_back,
             denied: self.denied.clone(),
+            publish_failure: self.publish_failure().map(str::to_owned),
         }
     }
 

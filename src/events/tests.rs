@@ -128,7 +128,10 @@ fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
     for what in [
         What::Tainted,
         What::RemovedByOther { ready: true },
-        What::Restored(taint(None)),
+        What::Undone {
+            action: Action::PutBack,
+            taint: taint(None),
+        },
     ] {
         assert!(event(&notice(what.clone())).is_none(), "{what:?}");
     }

@@ -1,10 +1,16 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use notify::Config;
 use notify::event::{AccessKind, AccessMode, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
 use tokio::time::timeout;
+use tracing::Level;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::*;
 
@@ -203,6 +209,41 @@ async fn a_refused_watch_never_completes() {
     let mut watch = watch(&too_long).await;
     assert!(matches!(watch.state, State::Refused));
     assert!(timeout(DEADLINE, watch.changed()).await.is_err());
+}
+
+/// Counts the warnings of this thread.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl<S: tracing::Subscriber> Layer<S> for Warnings {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        let is_one = *event.metadata().level() == Level::WARN;
+        self.0.fetch_add(is_one.into(), Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_watch_is_told_of_once_and_wakes_again_when_it_is_tried_again_and_allowed() {
+    let warnings = Warnings::default();
+    let logged = tracing_subscriber::registry().with(warnings.clone());
+    let _logging = logged.set_default();
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("config.yaml");
+    // It leads to itself.
+    symlink("config.yaml", &file).unwrap();
+    let mut watch = watch(&file).await;
+    for _ in 0..3 {
+        assert!(matches!(watch.state, State::Refused));
+        watch.retry();
+        woken(&mut watch).await;
+    }
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
+    fs::remove_file(&file).unwrap();
+    watch.retry();
+    woken(&mut watch).await;
+    settle(&mut watch).await;
+    fs::write(&file, "created").unwrap();
+    woken(&mut watch).await;
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl Counters {
             What::Deadline { .. } => rule.deadlines += 1,
             What::PutBack { .. } => rule.put_backs += 1,
             What::Tainted
-            | What::Restored(_)
+            | What::Undone { .. }
             | What::LongWait { .. }
             | What::RemovedByOther { ready: true } => {}
         }

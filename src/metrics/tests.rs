@@ -28,7 +28,9 @@ fn status(rules: &[&str]) -> Status {
             since,
         }],
         last_removal: None,
+        last_put_back: None,
         denied: None,
+        publish_failure: None,
     };
     Status {
         version: "",
@@ -143,7 +145,13 @@ fn each_notice_is_counted_as_what_it_is() {
         (deadline, &["untaint_rule_deadlines_total"]),
         (put_back, &["untaint_rule_put_backs_total"]),
         (What::Tainted, &[]),
-        (What::Restored(Taint::default()), &[]),
+        (
+            What::Undone {
+                action: Action::PutBack,
+                taint: Taint::default(),
+            },
+            &[],
+        ),
     ];
     for (what, expected) in table {
         let scene = Scene::new(&["a", "b"]);

@@ -158,6 +158,23 @@ async fn what_no_event_tells_of_is_found_by_a_look_a_minute() {
     assert!(before.elapsed() <= POLL, "{:?}", before.elapsed());
 }
 
+#[tokio::test]
+async fn a_file_that_could_not_be_watched_for_a_while_is_followed_again_from_the_next_look_on() {
+    let mut scene = Scene::follow(a_file(), "config.yaml");
+    // It leads to itself.
+    retarget(&scene.file, "config.yaml");
+    let reason = scene.failed().await;
+    assert!(reason.contains("symbolic links"), "{reason}");
+    fs::write(scene.at("new"), text("mended")).unwrap();
+    fs::rename(scene.at("new"), &scene.file).unwrap();
+    tokio::time::pause();
+    let next = timeout(POLL * 2, scene.reloads.recv()).await;
+    assert!(matches!(next, Ok(Some(Reload::Changed(loaded))) if key_of(&loaded) == "mended"));
+    tokio::time::resume();
+    fs::write(&scene.file, text("later")).unwrap();
+    assert_eq!(scene.changed().await.0, "later");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_file_system_that_hangs_is_told_of_and_holds_up_nothing_else() {
     let (release, hang) = threads::channel::<()>();

@@ -41,7 +41,7 @@ impl Lapse {
         }
     }
 
-    /// The taint has gone: what was before does not count.
+    /// What was before does not count.
     pub(super) fn begin_to_count(&mut self, now: Instant) {
         self.closed_since = self.closed_since.map(|_| now);
     }

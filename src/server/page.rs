@@ -64,7 +64,7 @@ pub(super) fn render(status: Option<&Status>, now: Timestamp, reloads: bool) -> 
 fn whole(status: &Status, now: Timestamp) -> Markup {
     let rules = || status.rules.iter().enumerate();
     let done = status.rules.iter().filter(|rule| rule.done).count();
-    let in_trouble = rules().filter(|(_, rule)| rule.overdue || rule.denied.is_some());
+    let in_trouble = rules().filter(|(_, rule)| is_in_trouble(rule));
     html! {
         p {
             strong { (done) " of " (status.rules.len()) " rules done." }
@@ -86,6 +86,10 @@ fn whole(status: &Status, now: Timestamp) -> Markup {
             }
         }
     }
+}
+
+fn is_in_trouble(rule: &RuleStatus) -> bool {
+    rule.overdue || rule.denied.is_some() || rule.publish_failure.is_some()
 }
 
 fn node(node: &NodeStatus) -> Markup {
@@ -138,6 +142,7 @@ fn heading(rule: &RuleStatus) -> Markup {
         (mark(if rule.done { "good" } else { "pending" }, rule.decision))
         @if rule.overdue { " " (mark("alarm", "overdue")) }
         @if rule.denied.is_some() { " " (mark("alarm", "denied")) }
+        @if rule.publish_failure.is_some() { " " (mark("alarm", "not published")) }
         @if rule.dry_run { " " (mark("note", "dry run")) }
     }
 }
@@ -152,12 +157,18 @@ fn facts(rule: &RuleStatus, now: Timestamp) -> Markup {
         @if let Some(message) = &rule.denied {
             (fact("Denied", &html! { (shown(message)) }))
         }
+        @if let Some(message) = &rule.publish_failure {
+            (fact("Not published", &html! { (shown(message)) }))
+        }
         (fact("Last removal", &html! {
             @match rule.last_removal {
                 Some(removal) => (then(removal, now)),
                 None => "none by this process",
             }
         }))
+        @if let Some(put_back) = rule.last_put_back {
+            (fact("Last put-back", &then(put_back, now)))
+        }
     }
 }
 

@@ -28,7 +28,9 @@ pub(crate) fn status(rules: usize) -> Status {
             gate("driver", "unknown", "not evaluated yet"),
         ],
         last_removal: Some(time),
+        last_put_back: Some(time),
         denied: Some("403: not allowed".into()),
+        publish_failure: Some("403: no condition".into()),
     };
     Status {
         version: "0.0.0",

@@ -1,19 +1,29 @@
 //! `publishCondition`: the state of the gates as a condition of the Node.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use testkit::api::{Answer, Verb};
 use testkit::cluster;
 
-use crate::scene::{FOREIGN, Gates, OnCluster, TAINT, grant};
+use crate::metrics::LISTEN;
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT, grant};
 
 const ROLE: &str = "rbac/optional/nodes-status.yaml";
 const ALLOWS: [&str; 2] = ["patch", "nodes/status"];
+pub(crate) const FAILED: &str = "failed to publish a condition; trying again";
 const KIND: &str = "readiness.k8s.io/NetworkReady";
 
 async fn gates() -> Gates {
     let gates = Gates::closed().await;
     gates.write_conflist();
-    gates.configure(&gates.rule(&format!("  publishCondition: {{type: {KIND}}}\n")));
+    gates.configure(&publishing(&gates, KIND));
     gates
+}
+
+/// The rule of [`Gates::rule`], with a condition of this type.
+pub(crate) fn publishing(gates: &Gates, kind: &str) -> String {
+    gates.rule(&format!("  publishCondition: {{type: {kind}}}\n"))
 }
 
 fn condition<'a>(node: &'a Value, kind: &str) -> &'a Value {
@@ -108,28 +118,29 @@ async fn without_the_permission_the_removal_goes_on_and_the_condition_follows_th
         .agent_kubeconfig(gates.dir.path(), "node")
         .await
         .unwrap();
-    let agent = gates.agent("node", &kubeconfig, &[]);
-    let failed = agent
-        .wait_for_message("failed to publish a condition; trying again")
-        .await;
-    let error = failed.unwrap()["error"].as_str().unwrap().to_owned();
+    let agent = gates.agent("node", &kubeconfig, &LISTEN);
+    let failed = agent.wait_for_message(FAILED).await.unwrap();
+    let error = failed["error"].as_str().unwrap();
     assert!(
         error.contains(r#"cannot patch resource "nodes/status""#),
         "{error}"
     );
+    let status = agent.status().await.unwrap();
+    assert_eq!(status["rules"][0]["publishFailure"], error, "{status:#}");
     gates.health.set(200);
     agent.wait_for_message("removed the taint").await.unwrap();
     grant(&cluster, ROLE, ALLOWS, "default").await;
     let is_true = |node: &Value| said(node) == ["True", "GatesOpen"];
     cluster.wait_for_node("node", is_true).await.unwrap();
-    assert_eq!(
-        agent.count("failed to publish a condition; trying again"),
-        1
-    );
+    assert_eq!(agent.count(FAILED), 1);
+    let again = "published a condition again";
+    agent.wait_for_message(again).await.unwrap();
+    let status = agent.status().await.unwrap();
+    assert_eq!(status["rules"][0]["publishFailure"], Value::Null);
 }
 
 #[tokio::test]
-async fn a_gate_that_flaps_does_not_fill_the_server_with_conditions() {
+async fn a_gate_that_flaps_does_not_fill_the_server_with_conditions_and_its_last_state_is_told() {
     let Some(scene) = OnCluster::with("published-flaps", &[], gates().await).await else {
         return;
     };
@@ -147,6 +158,49 @@ async fn a_gate_that_flaps_does_not_fill_the_server_with_conditions() {
     }
     let written = writes(&scene).await;
     assert!((1..=6).contains(&written), "{written}");
+    // Whatever the Node says by now, this is not it.
+    let node = scene.cluster.node(scene.name).await.unwrap();
+    let (status, last) = match said(&node)[0].as_str() {
+        Some("True") => (503, ["False", "GatesClosed"]),
+        _ => (200, ["True", "GatesOpen"]),
+    };
+    scene.gates.health.set(status);
+    wait_for(&scene, last).await;
+}
+
+#[tokio::test]
+async fn a_condition_without_an_answer_does_not_cost_the_removals_their_connection() {
+    let scene = OnStandIn::with(&[FOREIGN, TAINT], gates().await).await;
+    scene
+        .server
+        .respond_next(Verb::Other, usize::MAX, Answer::Hang);
+    let agent = scene.agent(&[]);
+    agent.wait_for_message(FAILED).await.unwrap();
+    scene.gates.health.set(200);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    let patches = scene.all(Verb::Patch);
+    assert_eq!(
+        patches[0].connection, 0,
+        "the removal began with a handshake"
+    );
+}
+
+/// Retry-After is the server's word to the client, not to one rule of it.
+#[tokio::test]
+async fn a_server_that_asks_to_be_left_alone_gets_no_condition_of_any_rule_before_it_is_time() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::closed().await).await;
+    let rule = |name: &str| {
+        format!(
+            "- {{name: {name}, taint: {{key: {name}}}, publishCondition: {{type: {name}}}, gates: []}}\n"
+        )
+    };
+    scene.gates.configure(&(rule("one") + &rule("two")));
+    let busy = Answer::too_many_requests(3);
+    scene.server.respond_next(Verb::Other, usize::MAX, busy);
+    let _agent = scene.agent(&[]);
+    scene.wait_for(Verb::Other, 2).await;
+    let sent = scene.all(Verb::Other);
+    assert!(sent[1].at - sent[0].at >= Duration::from_secs(3));
 }
 
 /// What the agent relies on when the Node is deleted and made anew between its look and its write.

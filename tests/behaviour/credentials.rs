@@ -2,7 +2,7 @@
 
 use testkit::api::{TOKEN, Verb};
 
-use crate::scene::{FOREIGN, Gates, OnStandIn, TAINT};
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
 
 #[tokio::test]
 async fn a_rotated_token_is_read_again_at_once() {
@@ -62,4 +62,23 @@ async fn a_certificate_that_is_not_trusted_is_told_and_no_reason_to_end() {
     )
     .unwrap();
     scene.wait_for_taints(&[]).await;
+}
+
+/// Both find the same cryptography installed, or the second to start would panic. The API server is also what the gate
+/// asks, over HTTPS and without credentials.
+#[tokio::test]
+async fn a_gate_over_https_and_the_api_server_are_spoken_to_by_one_process() {
+    let gates = Gates::open().await;
+    let Some(scene) = OnCluster::with("https", &[TAINT, FOREIGN], gates).await else {
+        return;
+    };
+    let port = scene.cluster.address().port();
+    let gate = format!("{{name: server, httpGet: {{port: {port}, scheme: HTTPS, path: /readyz}}}}");
+    scene.gates.configure(&format!(
+        "- name: https\n  taint: {{key: example.com/not-ready}}\n  gates: [{gate}]\n"
+    ));
+    let agent = scene.agent(&[]);
+    scene.wait_for_taints(&[FOREIGN]).await;
+    let is_open = |line: &serde_json::Value| line["gate"] == "server" && line["state"] == "open";
+    agent.wait_for_log(is_open).await.unwrap();
 }

@@ -149,6 +149,33 @@ async fn a_patch_without_an_answer_has_the_node_read_on_a_new_connection_before_
 }
 
 #[tokio::test]
+async fn a_patch_without_an_answer_has_the_node_read_also_when_nothing_is_wanted_any_more() {
+    let scene = OnStandIn::with(&[FOREIGN, TAINT], Gates::open().await).await;
+    scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
+    let agent = scene.agent(&[]);
+    scene.wait_for(Verb::Patch, 1).await;
+    scene.gates.health.set(503);
+    agent
+        .wait_for_log(|line| line["gate"] == "agent" && line["state"] == "closed")
+        .await
+        .unwrap();
+    // This one is seen by a read alone.
+    scene.server.pause_watches(true);
+    let newer = scene.server.update_node("node", |node| {
+        node["metadata"]["labels"] = serde_json::json!({"a": "b"});
+    });
+    let version = newer["metadata"]["resourceVersion"].as_str().unwrap();
+    let version: u64 = version.parse().unwrap();
+    let is_newer = |line: &serde_json::Value| line["resource_version"] == version;
+    agent.wait_for_log(is_newer).await.unwrap();
+    scene.server.pause_watches(false);
+    scene.set_taints(&[FOREIGN]);
+    let by_other = "somebody else removed the taint before the rule was ready";
+    agent.wait_for_message(by_other).await.unwrap();
+    assert_eq!(scene.verbs(), [Verb::Watch, Verb::Patch, Verb::Get]);
+}
+
+#[tokio::test]
 async fn a_server_that_asks_to_be_left_alone_is_and_retries_are_not_stacked() {
     let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
     scene

@@ -1,4 +1,5 @@
-//! Karpenter restores start-up taints until it has registered the Node.
+//! Autoscalers: Karpenter restores start-up taints until it has registered the Node, and cluster-autoscaler knows them by
+//! their prefix.
 
 use serde_json::json;
 
@@ -83,4 +84,18 @@ async fn run_once_is_not_done_before_karpenter_has_registered_the_node() {
         .await
         .unwrap();
     assert_eq!(agent.exit_code().await.unwrap(), 0);
+}
+
+/// autoscaler#7268: nodes with a taint that is not declared as one are useless to it, and it buys more.
+#[tokio::test]
+async fn a_taint_under_the_prefix_that_the_cluster_autoscaler_knows_is_removed() {
+    let key = "startup-taint.cluster-autoscaler.kubernetes.io/network-not-ready";
+    let gates = Gates::open().await;
+    gates.configure(&gates.rule("").replace("example.com/not-ready", key));
+    let taint = format!("{key}:NoSchedule");
+    let Some(scene) = OnCluster::with("autoscaled", &[&taint], gates).await else {
+        return;
+    };
+    let _agent = scene.agent(&[]);
+    scene.wait_for_taints(&[]).await;
 }

@@ -14,6 +14,7 @@ mod events;
 mod faults;
 mod karpenter;
 mod metrics;
+mod neighbours;
 mod observations;
 mod once;
 mod reload;

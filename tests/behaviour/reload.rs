@@ -1,20 +1,19 @@
 //! The configuration file changes while the agent runs.
 
+mod under_way;
+
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
 use serde_json::Value;
 use testkit::agent::Agent;
-use testkit::api::{Answer, Verb};
-use testkit::node;
-
-use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
+use testkit::api::Verb;
 use testkit::config_map::{ConfigMap, HEAD};
+
+use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 const NEW: &str = "example.com/new:NoSchedule";
-/// The key of [`TAINT`].
-const NOT_READY: &str = "example.com/not-ready";
 /// Its taint is [`NEW`].
 const NEW_RULE: &str = "- {name: new, taint: {key: example.com/new}, gates: []}\n";
 const RELOADED: &str = "reloaded the configuration";
@@ -187,85 +186,6 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
     );
     assert!(status["loaded"].as_str() > good["loaded"].as_str());
     assert_ne!(status["sha256"], good["sha256"]);
-}
-
-#[tokio::test]
-async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_read_before_the_next()
-{
-    for is_gone in [true, false] {
-        let scene = OnStandIn::with(&[], Gates::open().await).await;
-        let both = scene.gates.rule("") + NEW_RULE;
-        let mut map = ConfigMap::mount(scene.gates.dir.path(), &both);
-        scene.server.delete_node("node");
-        scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
-        let agent = scene.agent(&[]);
-        for gate in ["conflist", "agent"] {
-            let is_open = |line: &Value| line["gate"] == gate && line["state"] == "open";
-            agent.wait_for_log(is_open).await.unwrap();
-        }
-        // Both rules are ready when the Node is seen, and go in one patch.
-        scene
-            .server
-            .create_node(node("node", &[TAINT, FOREIGN, NEW]));
-        scene.wait_for(Verb::Patch, 1).await;
-        // Or it is there, and does not want it any more.
-        let dry = scene.gates.rule("  dryRun: true\n") + NEW_RULE;
-        map.swap(if is_gone { NEW_RULE } else { &dry });
-        agent.wait_for_message("removed the taint").await.unwrap();
-        scene.wait_for_taints(&[TAINT, FOREIGN]).await;
-        let verbs = [Verb::Watch, Verb::Patch, Verb::Get, Verb::Patch];
-        assert_eq!(scene.verbs(), verbs);
-        let requests = scene.server.requests();
-        assert!(requests.iter().all(|request| request.connection == 0));
-        let both = [&requests[1], &requests[3]].map(|patch| patch.body.contains(NOT_READY));
-        assert_eq!(both, [true, false], "{requests:#?}");
-    }
-}
-
-#[tokio::test]
-async fn a_patch_that_was_broken_off_after_it_took_effect_is_not_taken_for_somebody_elses() {
-    let scene = OnStandIn::with(&[TAINT, FOREIGN], Gates::open().await).await;
-    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
-    scene
-        .server
-        .respond_next(Verb::Patch, 1, Answer::ApplyAndHang);
-    let agent = scene.agent(&[]);
-    scene.wait_for_taints(&[FOREIGN]).await;
-    map.swap(&scene.gates.rule("  dryRun: true\n"));
-    let gone = "found the taint gone after a removal without an answer";
-    agent.wait_for_message(gone).await.unwrap();
-    assert_eq!(scene.count(Verb::Patch), 1);
-}
-
-#[tokio::test]
-async fn a_rule_that_disappears_is_never_acted_on_again_whatever_became_of_its_patch() {
-    let unavailable = Answer::failure(503, "ServiceUnavailable", "not now");
-    let cases = [
-        (Answer::too_many_requests(1), None),
-        (Answer::conflict("node"), Some(unavailable)),
-        (Answer::denied(403, "Forbidden", "node", "no"), None),
-    ];
-    for (to_patch, to_get) in cases {
-        let scene = OnStandIn::with(&[TAINT, FOREIGN, NEW], Gates::open().await).await;
-        let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
-        let all = usize::MAX;
-        scene
-            .server
-            .respond_next(Verb::Patch, all, to_patch.clone());
-        let gets = to_get.map(|to_get| scene.server.respond_next(Verb::Get, all, to_get));
-        let agent = scene.agent(&[]);
-        scene.wait_for(Verb::Patch, 1).await;
-        scene.wait_for(Verb::Get, gets.into_iter().count()).await;
-        map.swap(NEW_RULE);
-        let gone = agent.wait_for_message("follows the rule no more").await;
-        assert_eq!(gone.unwrap()["rule"], "cni");
-        let before = scene.count(Verb::Patch);
-        scene.server.respond_as_usual();
-        scene.wait_for_taints(&[TAINT, FOREIGN]).await;
-        for patch in &scene.all(Verb::Patch)[before..] {
-            assert!(!patch.body.contains(NOT_READY), "{to_patch:?}: {patch:?}");
-        }
-    }
 }
 
 #[tokio::test]

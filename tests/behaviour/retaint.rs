@@ -1,14 +1,19 @@
 //! `retaint`: the taint is put back when a gate has closed.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
+use http::HeaderMap;
+use serde_json::Value;
 use testkit::agent::Agent;
+use testkit::api::{Answer, Reply, Verb};
 use testkit::skip::skip;
 
 use crate::events::{ON, allow, told};
 use crate::metrics::{LISTEN, Page};
-use crate::scene::{FOREIGN, Gates, OnCluster, PROGRAM};
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, PROGRAM};
+use testkit::config_map::ConfigMap;
 
 const TAINT: &str = "example.com/not-ready:NoSchedule";
 /// Shortest that the configuration may ask for.
@@ -16,12 +21,16 @@ const AFTER: Duration = Duration::from_secs(30);
 
 async fn gates() -> Gates {
     let gates = Gates::open().await;
-    let rule = gates.rule("  retaint: {}\n").replace(
+    gates.configure(&(retainting(&gates) + ON));
+    gates
+}
+
+/// The rule of [`Gates::rule`], which puts [`TAINT`] back.
+pub(crate) fn retainting(gates: &Gates) -> String {
+    gates.rule("  retaint: {}\n").replace(
         "{key: example.com/not-ready}",
         "{key: example.com/not-ready, effect: NoSchedule}",
-    );
-    gates.configure(&(rule + ON));
-    gates
+    )
 }
 
 #[tokio::test]
@@ -39,6 +48,8 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
     let line = agent.wait_for_message("put the taint back").await.unwrap();
     let waits_for = line["waits_for"].as_str().unwrap();
     assert!(waits_for.starts_with("agent: "), "{line}");
+    let rule = &agent.status().await.unwrap()["rules"][0];
+    assert!(rule["lastPutBack"].is_string(), "{rule:#}");
     let event = told(scene.cluster, scene.name, "TaintPutBack", 1).await;
     let note = format!("Put the taint {TAINT} back (rule cni): {waits_for}");
     assert_eq!(
@@ -64,7 +75,7 @@ async fn an_agent_that_finds_a_gate_closed_counts_from_its_own_start_and_a_signa
     scene.cluster.set_taints(scene.name, &[]).await.unwrap();
     scene.gates.health.set(503);
     let mut agent = scene.agent(&[]);
-    let lapses = |line: &serde_json::Value| line["decision"] == "lapsing";
+    let lapses = |line: &Value| line["decision"] == "lapsing";
     agent.wait_for_log(lapses).await.unwrap();
     agent.signal("TERM").await.unwrap();
     assert_eq!(agent.exit_code().await.unwrap(), 0);
@@ -83,10 +94,11 @@ async fn after_a_reboot_the_taint_is_put_back_at_once_unless_the_node_is_new() {
         return;
     };
     scene.gates.health.set(503);
-    let Some(new) = just_booted(&scene) else {
+    let start = || just_booted(&scene.gates, scene.name, &scene.kubeconfig, &[]);
+    let Some(new) = start() else {
         return;
     };
-    let lapses = |line: &serde_json::Value| line["decision"] == "lapsing";
+    let lapses = |line: &Value| line["decision"] == "lapsing";
     new.wait_for_log(lapses).await.unwrap();
     drop(new);
     let (cluster, name) = (scene.cluster, scene.name);
@@ -95,15 +107,67 @@ async fn after_a_reboot_the_taint_is_put_back_at_once_unless_the_node_is_new() {
         .await
         .unwrap();
     let started = Instant::now();
-    let _agent = just_booted(&scene);
+    let _agent = start();
     scene.wait_for_taints(&[FOREIGN, TAINT]).await;
     assert!(started.elapsed() < AFTER, "{:?}", started.elapsed());
     scene.gates.health.set(200);
     scene.wait_for_taints(&[FOREIGN]).await;
 }
 
+#[tokio::test]
+async fn a_rule_that_a_reload_brings_has_not_come_up_with_the_boot() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::closed().await).await;
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
+    let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &[]) else {
+        return;
+    };
+    agent.wait_for_message("watching the node").await.unwrap();
+    map.swap(&retainting(&scene.gates).replace("name: cni", "name: later"));
+    let is_about_to = |line: &Value| {
+        let decision = line["decision"].as_str().unwrap_or_default();
+        line["rule"] == "later" && ["lapsing", "lapsed"].contains(&decision)
+    };
+    let first = agent.wait_for_log(is_about_to).await.unwrap();
+    assert_eq!(first["decision"], "lapsing");
+}
+
+#[tokio::test]
+async fn a_put_back_that_the_server_takes_and_undoes_is_told_as_that_and_not_repeated() {
+    let scene = OnStandIn::with(&[FOREIGN], Gates::closed().await).await;
+    scene.gates.configure(&retainting(&scene.gates));
+    let undone = Answer::Reply(Reply {
+        status: 200,
+        headers: HeaderMap::new(),
+        body: scene.server.node("node").unwrap(),
+    });
+    scene.server.respond_next(Verb::Patch, usize::MAX, undone);
+    let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &LISTEN) else {
+        return;
+    };
+    let told = "the server took the change, and the taint is gone again";
+    let told = agent.wait_for_message(told).await.unwrap();
+    assert_eq!(
+        (&told["level"], &told["key"]),
+        (&"WARN".into(), &"example.com/not-ready".into())
+    );
+    scene.gates.health.wait_for_requests(5).await.unwrap();
+    let rule = &agent.status().await.unwrap()["rules"][0];
+    assert_eq!(
+        (&rule["decision"], &rule["lastPutBack"]),
+        (&"absent".into(), &Value::Null),
+        "{rule:#}"
+    );
+    assert_eq!(scene.count(Verb::Patch), 1);
+    assert_eq!(agent.count("put the taint back"), 0);
+}
+
 /// The agent on a machine that has booted just now, as far as it can tell. `None`: the test has been skipped.
-fn just_booted(scene: &OnCluster) -> Option<Agent> {
+pub(crate) fn just_booted(
+    gates: &Gates,
+    node: &str,
+    kubeconfig: &Path,
+    more: &[&str],
+) -> Option<Agent> {
     const UNSHARE: &str = "/usr/bin/unshare";
     let own_mounts = if rustix::process::getuid().is_root() {
         &["--mount"][..]
@@ -116,14 +180,10 @@ fn just_booted(scene: &OnCluster) -> Option<Agent> {
         return None;
     }
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let stat = scene.gates.dir.path().join("stat");
+    let stat = gates.dir.path().join("stat");
     std::fs::write(&stat, format!("btime {now}\n")).unwrap();
     let script = r#"mount --bind "$0" /proc/stat && exec "$@""#;
     let stat = stat.to_str().unwrap();
     let wrapper = [&[UNSHARE], own_mounts, &["sh", "-c", script, stat, PROGRAM]].concat();
-    Some(
-        scene
-            .gates
-            .agent_in(&wrapper, scene.name, &scene.kubeconfig, &[], &[]),
-    )
+    Some(gates.agent_in(&wrapper, node, kubeconfig, more, &[]))
 }

@@ -255,8 +255,9 @@ impl Endless {
                         let _ = stream.write_all(b"ready").await;
                         return;
                     }
+                    let piece = vec![b'x'; 64 * 1024];
                     // Until the agent has had enough.
-                    while stream.write_all(&[b'x'; 64 * 1024]).await.is_ok() {}
+                    while stream.write_all(&piece).await.is_ok() {}
                     count.send_modify(|answers| *answers += 1);
                 });
             }

@@ -1,7 +1,11 @@
 //! Much of everything: races with other writers, reloads under stress, load. `make test` runs each with small counts,
 //! `make soak` with large ones; each prints a line of what it did.
 
-#![allow(clippy::unwrap_used, reason = "whatever fails here fails a test")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "whatever fails here fails a test"
+)]
 
 mod ledger;
 mod load;
@@ -21,9 +25,10 @@ fn amount(variable: &str, reduced: usize) -> usize {
     set.map_or(reduced, |set| set.parse().unwrap())
 }
 
-/// Tells people what was done. Not by `println`, which tests that succeed keep to themselves.
+/// Tells people what was done. Not by a macro, whose lines tests that succeed keep to themselves.
 fn summarize(line: &str) {
-    writeln!(std::io::stderr(), "{line}").unwrap();
+    let mut out = std::io::stderr().lock();
+    writeln!(out, "{line}").unwrap();
 }
 
 /// An agent on this Node with the configuration and the kubeconfig in `dir`.

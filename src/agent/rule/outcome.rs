@@ -22,7 +22,7 @@ impl RuleAtWork {
         self.unanswered = None;
         match change.action {
             Action::Remove => self.removed(now, taints, node),
-            Action::PutBack => self.put_back(now),
+            Action::PutBack => self.put_back(now, taints, node),
         }
     }
 
@@ -32,7 +32,8 @@ impl RuleAtWork {
         let since_ready = self.since_ready(now);
         for taint in taints {
             if Step::new(Action::Remove, &taint).is_open(node) {
-                self.tell(What::Restored(taint), true);
+                let action = Action::Remove;
+                self.tell(What::Undone { action, taint }, true);
                 continue;
             }
             self.last_removal = Some(Timestamp::now());
@@ -54,11 +55,27 @@ impl RuleAtWork {
         Some(now.duration_since(stable.max(self.state.seen_since()?)))
     }
 
-    fn put_back(&mut self, now: Instant) {
-        let waits_for = self.gates.waits_for();
-        self.tell(What::PutBack { waits_for }, true);
-        self.state.put_back(now);
+    fn put_back(&mut self, now: Instant, taints: Vec<Taint>, node: &NodeView) {
+        if node.has(&self.rule().taint) {
+            let put_back = self.is_put_back(now);
+            self.tell(put_back, true);
+        } else {
+            let action = Action::PutBack;
+            for taint in taints {
+                self.tell(What::Undone { action, taint }, true);
+            }
+            self.state.put_back_undone();
+        }
         self.enter(now, self.decision());
+    }
+
+    /// The Node has the taint again by our doing. Gives what is to be told.
+    fn is_put_back(&mut self, now: Instant) -> What {
+        self.last_put_back = Some(Timestamp::now());
+        self.state.put_back(now);
+        What::PutBack {
+            waits_for: self.gates.waits_for(),
+        }
     }
 
     /// It is not known whether `change` took effect.
@@ -100,9 +117,7 @@ impl RuleAtWork {
         let (what, allowance) = match occurrence {
             Occurrence::Tainted => {
                 let what = if self.unanswered.take() == Some(Action::PutBack) {
-                    let waits_for = self.gates.waits_for();
-                    self.state.put_back(now);
-                    What::PutBack { waits_for }
+                    self.is_put_back(now)
                 } else {
                     What::Tainted
                 };

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::RuleAtWork;
+use crate::api::ApiError;
 use crate::backoff::Backoff;
 use crate::condition::Published;
 use crate::node::view::NodeView;
@@ -28,6 +29,8 @@ pub(super) struct Publication {
     backoff: Backoff,
     /// Since the last write failed.
     not_before: Option<Instant>,
+    /// Why that one failed, until there is nothing to write.
+    failure: Option<String>,
     written_at: Option<Instant>,
     /// Since when there has been nothing to tell but that.
     unknown_since: Option<Instant>,
@@ -41,6 +44,7 @@ impl Publication {
             tokens: Tokens::WRITES,
             backoff: Backoff::new(RETRY_BASE),
             not_before: None,
+            failure: None,
             written_at: None,
             unknown_since: None,
             due_at: None,
@@ -57,7 +61,10 @@ impl Publication {
     ) -> Option<Value> {
         let unknown = told.status == "Unknown";
         self.unknown_since = unknown.then(|| self.unknown_since.unwrap_or(now));
-        let patch = told.patch(node, Timestamp::now())?;
+        let Some(patch) = told.patch(node, Timestamp::now()) else {
+            self.failure = None;
+            return None;
+        };
         let unknown = self.unknown_since.map(|since| since + UNKNOWN_GRACE);
         let words = self.written_at.map(|written| written + NEW_WORDS);
         let words = words.filter(|_| told.differs_in_words_alone(node));
@@ -77,9 +84,10 @@ impl Publication {
         }
     }
 
-    fn sent(&mut self, now: Instant, succeeded: bool) {
+    fn sent(&mut self, now: Instant, failure: Option<&ApiError>) {
         self.tokens.take(now);
-        if succeeded {
+        self.failure = failure.map(ToString::to_string);
+        if failure.is_none() {
             self.backoff.reset();
             self.not_before = None;
             self.written_at = Some(now);
@@ -98,7 +106,10 @@ impl RuleAtWork {
         not_before: Option<Instant>,
     ) -> Option<(String, Value)> {
         self.publication.due_at = None;
-        let (told, node) = self.told(now).zip(node)?;
+        let Some((told, node)) = self.told(now).zip(node) else {
+            self.publication.failure = None;
+            return None;
+        };
         let patch = self.publication.next(now, node, &told, not_before);
         // It also changes when every gate has been open for long enough.
         let stable_at = self.state.stable_at().filter(|stable| *stable > now);
@@ -118,6 +129,11 @@ impl RuleAtWork {
         mine.is_some_and(|mine| mine.kind == kind) && !self.rule().dry_run
     }
 
+    /// Why the rule's condition is not written.
+    pub(super) fn publish_failure(&self) -> Option<&str> {
+        self.publication.failure.as_deref()
+    }
+
     /// What is to be told; nothing before every gate has been evaluated.
     fn told(&self, now: Instant) -> Option<Published> {
         let rule = self.rule();
@@ -130,15 +146,15 @@ impl RuleAtWork {
         Some(Published::new(&condition.kind, gates, stable, &waits_for))
     }
 
-    /// The condition of this type was written, or could not be.
+    /// The condition of this type was written, or could not be for this reason.
     pub(in crate::agent) fn condition_written(
         &mut self,
         now: Instant,
         kind: &str,
-        succeeded: bool,
+        failure: Option<&ApiError>,
     ) {
         if self.publishes(kind) {
-            self.publication.sent(now, succeeded);
+            self.publication.sent(now, failure);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::taint::TaintMatcher;
 /// How long a test waits for what must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-fn node(version: &str, ready: &str) -> NodeSight {
+pub(super) fn node(version: &str, ready: &str) -> NodeSight {
     let node = serde_json::from_value(json!({
         "metadata": {"name": "node", "uid": "u", "resourceVersion": version},
         "spec": {"taints": [{"key": "t", "effect": "NoSchedule"}]},
@@ -44,7 +44,7 @@ fn with_gate(gate: Gate) -> (RuleAtWork, mpsc::Receiver<Update>) {
     (rule, reported)
 }
 
-fn on_ready() -> RuleAtWork {
+pub(super) fn on_ready() -> RuleAtWork {
     let condition = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),

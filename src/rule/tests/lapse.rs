@@ -78,6 +78,19 @@ fn an_unknown_gate_never_puts_the_taint_back_and_ends_the_count() {
 }
 
 #[test]
+fn while_the_node_is_not_watched_the_count_stands_still() {
+    let (mut state, now) = without_taint(None);
+    gates(&mut state, now, State::Closed);
+    let back = now + 100 * AFTER;
+    state.unwatched(back);
+    let until = back + AFTER;
+    assert_eq!(
+        gates(&mut state, back, State::Closed),
+        Decision::Lapsing { until }
+    );
+}
+
+#[test]
 fn a_pause_ends_the_count() {
     let (mut state, now) = without_taint(None);
     gates(&mut state, now, State::Closed);
@@ -125,6 +138,23 @@ fn somebody_who_takes_it_off_again_has_their_way_until_the_gates_have_been_open(
         gates(&mut state, later + AFTER, State::Closed),
         Decision::Lapsed
     );
+}
+
+#[test]
+fn a_put_back_that_comes_to_nothing_is_not_repeated_until_the_gates_have_been_open() {
+    let (mut state, now) = without_taint(None);
+    gates(&mut state, now, State::Closed);
+    let mut now = now + AFTER;
+    assert_eq!(gates(&mut state, now, State::Closed), Decision::Lapsed);
+    state.put_back_undone();
+    let nothing = step(&mut state, now, Some(&aged()), false);
+    assert_eq!((state.decision(), nothing), (Decision::Absent, None));
+    now += 100 * AFTER;
+    assert_eq!(gates(&mut state, now, State::Closed), Decision::Absent);
+    gates(&mut state, now, State::Open);
+    gates(&mut state, now, State::Closed);
+    now += AFTER;
+    assert_eq!(gates(&mut state, now, State::Closed), Decision::Lapsed);
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn hostile(with: &str) -> Status {
     rule.name = with.into();
     rule.taint = with.into();
     rule.denied = Some(with.into());
+    rule.publish_failure = Some(with.into());
     for gate in &mut rule.gates {
         gate.name = with.into();
         gate.message = with.into();
@@ -91,10 +92,10 @@ fn what_others_wrote_is_text_and_changes_nothing_of_the_page() {
     }
 }
 
-/// Title, heading, configuration, its failure, last error, "look at", the rule's heading, taint, denial, the table's
-/// caption, three gates twice.
+/// Title, heading, configuration, its failure, last error, "look at", the rule's heading, taint, denial, failure to
+/// publish, the table's caption, three gates twice.
 fn harmless_places() -> usize {
-    10 + 3 * 2
+    11 + 3 * 2
 }
 
 #[test]
@@ -127,12 +128,14 @@ fn every_page_is_well_formed_and_complete() {
             "1:1: must be a mapping2:1: unknown",
             "not watching",
             "connection refused — 2026-01-02T03:04:05Z (4 min ago)",
-            "rule-0 waiting overdue denied dry run",
+            "rule-0 waiting overdue denied not published dry run",
             "example.com/not-ready:NoExecute",
             "waiting: some gate is not open — since 2026-01-02T03:04:05Z (4 min ago)",
             "longer than the rule's deadline",
             "403: not allowed",
+            "Not published403: no condition",
             "Last removal2026-01-02T03:04:05Z (4 min ago)",
+            "Last put-back2026-01-02T03:04:05Z (4 min ago)",
             "Gates of rule-0",
             "conflistopen 4 min ago10-demo.conflist",
             "agentclosed 4 min agostatus 503",
@@ -147,14 +150,9 @@ fn every_page_is_well_formed_and_complete() {
 fn what_is_well_needs_no_look() {
     let mut status = status(2);
     let rule = &mut status.rules[0];
-    (
-        rule.decision,
-        rule.done,
-        rule.overdue,
-        rule.dry_run,
-        rule.denied,
-        rule.last_removal,
-    ) = ("absent", true, false, false, None, None);
+    (rule.decision, rule.done, rule.overdue, rule.dry_run) = ("absent", true, false, false);
+    (rule.denied, rule.publish_failure) = (None, None);
+    (rule.last_removal, rule.last_put_back) = (None, None);
     rule.gates.clear();
     status.api = ApiStatus {
         watching: true,

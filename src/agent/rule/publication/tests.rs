@@ -1,6 +1,8 @@
 use serde_json::json;
 
+use super::super::tests::{node, on_ready};
 use super::*;
+use crate::config::{PublishCondition, Rule};
 use crate::gate::State;
 
 const KIND: &str = "readiness.k8s.io/NetworkReady";
@@ -23,12 +25,21 @@ fn silent() -> NodeView {
     serde_json::from_value(json!({"metadata": metadata})).unwrap()
 }
 
+fn refused() -> ApiError {
+    ApiError::Refused {
+        code: 403,
+        message: "no".into(),
+        detailed: true,
+        retry_after: None,
+    }
+}
+
 impl Publication {
     /// Writes it, if that is due, and has it taken.
     fn write(&mut self, now: Instant, node: &NodeView, told: &Published) -> bool {
         let is_due = self.next(now, node, told, None).is_some();
         if is_due {
-            self.sent(now, true);
+            self.sent(now, None);
         }
         is_due
     }
@@ -91,14 +102,80 @@ fn a_write_that_fails_is_tried_again_ever_more_rarely_and_not_before_the_server_
     let now = Instant::now();
     let mut publication = Publication::new();
     let open = told(State::Open, "");
-    publication.sent(now, false);
+    publication.sent(now, Some(&refused()));
     assert!(publication.next(now, &silent(), &open, None).is_none());
     let first = publication.due_at.unwrap();
     assert!(first <= now + SECOND);
-    publication.sent(now, false);
+    publication.sent(now, Some(&refused()));
     assert!(publication.next(now, &silent(), &open, None).is_none());
     assert!(publication.due_at.unwrap() >= now + SECOND);
     let asked = now + 30 * SECOND;
     let waits = publication.next(now, &silent(), &open, Some(asked));
     assert_eq!((waits, publication.due_at), (None, Some(asked)));
+}
+
+/// A rule that publishes, and whose write the server has just refused.
+fn refused_rule(now: Instant) -> RuleAtWork {
+    let mut rule = on_ready();
+    let version = Rule {
+        publish_condition: Some(PublishCondition { kind: KIND.into() }),
+        ..rule.rule().clone()
+    };
+    rule.reconfigure(now, version);
+    rule.step(now, &node("1", "True"));
+    assert!(rule.next_condition(now, Some(&silent()), None).is_some());
+    rule.condition_written(now, KIND, Some(&refused()));
+    assert!(rule.next_condition(now, Some(&silent()), None).is_none());
+    assert!(rule.condition_at().is_some_and(|at| at > now));
+    rule
+}
+
+/// A time that is past and stays so would have the loop come round without end.
+#[tokio::test]
+async fn without_a_node_no_write_is_due_at_any_time() {
+    let now = Instant::now();
+    let mut rule = refused_rule(now);
+    for after in [0, 1, 100] {
+        let now = now + after * SECOND;
+        assert_eq!(rule.next_condition(now, None, None), None);
+        assert_eq!(rule.condition_at(), None);
+    }
+}
+
+#[tokio::test]
+async fn why_it_cannot_be_written_is_in_the_status_until_it_is_written_or_need_not_be() {
+    let now = Instant::now();
+    let failure = |rule: &RuleAtWork| rule.status().publish_failure;
+    let refused_rule = || {
+        let rule = refused_rule(now);
+        assert_eq!(failure(&rule).as_deref(), Some("403: no"));
+        rule
+    };
+    let mut rule = refused_rule();
+    rule.condition_written(now, KIND, None);
+    assert_eq!(failure(&rule), None);
+
+    let mut rule = refused_rule();
+    let said = saying(&told(State::Open, ""));
+    assert_eq!(rule.next_condition(now, Some(&said), None), None);
+    assert_eq!(failure(&rule), None, "the Node says it already");
+
+    let mut rule = refused_rule();
+    assert_eq!(rule.next_condition(now, None, None), None);
+    assert_eq!(failure(&rule), None, "there is no Node");
+}
+
+#[tokio::test]
+async fn another_condition_has_not_failed_and_waits_for_nothing() {
+    let now = Instant::now();
+    let mut rule = refused_rule(now);
+    let kind = "readiness.k8s.io/StorageReady";
+    let version = Rule {
+        publish_condition: Some(PublishCondition { kind: kind.into() }),
+        ..rule.rule().clone()
+    };
+    rule.reconfigure(now, version);
+    assert_eq!(rule.status().publish_failure, None);
+    let next = rule.next_condition(now, Some(&silent()), None);
+    assert_eq!(next.map(|(kind, _)| kind).as_deref(), Some(kind));
 }

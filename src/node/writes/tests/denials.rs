@@ -191,3 +191,65 @@ fn a_taint_that_is_gone_and_comes_back_has_no_denial_to_wait_for() {
     assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
     assert!(matches!(scene.next(&node(3, &["one"])), Next::Send(_)));
 }
+
+/// Put back by two rules, say, that differ in the value alone: taken one by one they are still both.
+#[test]
+fn several_that_cannot_be_told_apart_are_not_tried_again_and_again_without_a_wait() {
+    let mut scene = Scene::new();
+    let with_value = |value: &str| Taint {
+        value: Some(value.into()),
+        ..matchers()[0].to_taint()
+    };
+    let both = Wanted {
+        put_back: vec![with_value("a"), with_value("b")],
+        ..Wanted::default()
+    };
+    let clean = node(1, &[]);
+    for _ in 0..3 {
+        let Next::Send(change) = scene.writes.next(scene.now, &clean, &both) else {
+            panic!("no change is due");
+        };
+        assert_eq!(change.taints.len(), 2);
+        scene.sent(&change, &refused(422, true));
+        scene.writes.read(scene.now, &both, &Ok(clean.clone()));
+        let Next::Wait(Some(until)) = scene.writes.next(scene.now, &clean, &both) else {
+            panic!("no wait");
+        };
+        assert!(until - scene.now >= DENIED_BASE);
+        scene.now = until;
+    }
+}
+
+#[test]
+fn a_second_lapse_whose_put_back_is_denied_is_told_too_and_does_not_wait_out_the_first() {
+    let mut scene = Scene::new();
+    let put_back = Wanted {
+        put_back: vec![matchers()[0].to_taint()],
+        ..Wanted::default()
+    };
+    let clean = node(1, &["foreign"]);
+    for _ in 0..2 {
+        let Next::Send(change) = scene.writes.next(scene.now, &clean, &put_back) else {
+            panic!("no change is due");
+        };
+        scene.sent(&change, &refused(403, true));
+        let verdict = scene.writes.read(scene.now, &put_back, &Ok(clean.clone()));
+        assert!(
+            matches!(verdict, Some(Verdict::Denied { first: true, .. })),
+            "{verdict:?}"
+        );
+        // The gates open, and nothing is to be put back.
+        let rest = scene.writes.next(scene.now, &clean, &Wanted::default());
+        assert_eq!(rest, Next::Wait(None));
+    }
+}
+
+#[test]
+fn what_was_refused_to_the_rules_before_is_no_reason_for_those_of_now_to_wait() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    scene.deny(&tainted);
+    assert!(matches!(scene.next(&tainted), Next::Wait(Some(_))));
+    scene.writes.forget_denials();
+    assert!(matches!(scene.next(&tainted), Next::Send(_)));
+}
