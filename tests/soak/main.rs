@@ -7,6 +7,7 @@
     reason = "whatever fails here fails a test"
 )]
 
+mod endless;
 mod ledger;
 mod load;
 mod memory;
