@@ -174,7 +174,7 @@ fn every_situation_in_the_table_has_its_test() {
         .filter(|line| line.starts_with('|'))
         .filter_map(|line| line.rsplit('`').nth(1)?.split_once("::"))
         // A path to a file is the table's of what went wrong for others.
-        .filter(|(module, _)| Path::new(module).extension().is_none());
+        .filter(|(module, _)| !module.contains('.'));
     let mut count = 0;
     for (module, test) in names {
         count += 1;
