@@ -67,7 +67,6 @@ pub(crate) enum Fate {
 }
 
 /// What a rule of the configuration says beside its taint.
-#[expect(clippy::struct_excessive_bools, reason = "each is a field of the file")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "the fields of a rule")]
 pub(crate) struct Options {
