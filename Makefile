@@ -26,6 +26,12 @@ test: ## Run every test, those against a real API server included
 	@if assets=$$(tests/cluster/assets promtool); then "$$assets/promtool" --version; else [[ $${CI:-} != true ]]; fi
 	cargo test --workspace --no-fail-fast
 
+# The same tests as those of `make test`, one after another, each with many times as much.
+.PHONY: soak
+soak: ## Race other writers in 10,000 removals, reload under stress, and load; a line of each, some 30 minutes
+	SOAK_REMOVALS=10000 SOAK_SWAPS=500 SOAK_LARGE_UPDATES=200 SOAK_UPDATES=10000 SOAK_CYCLES=1000 SOAK_BODIES=1000 \
+		SOAK_PROBES=100000 cargo test --test soak -- --test-threads 1
+
 # The test that says when they are not up to date writes them.
 .PHONY: generate
 generate: ## Write what is generated: the schema of the configuration and the tables of its reference

@@ -8,7 +8,6 @@
 mod absence;
 mod commands;
 mod condition;
-mod config_map;
 mod credentials;
 mod denial;
 mod events;

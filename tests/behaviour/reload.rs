@@ -8,8 +8,8 @@ use std::net::TcpListener;
 use serde_json::Value;
 use testkit::agent::Agent;
 use testkit::api::Verb;
+use testkit::config_map::{ConfigMap, HEAD};
 
-use crate::config_map::{ConfigMap, HEAD};
 use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
@@ -29,7 +29,7 @@ async fn twenty_swaps_of_a_configmap_are_twenty_reloads_and_the_same_content_is_
         return;
     };
     let rules = |version: usize| scene.gates.rule("") + &format!("# {version}\n");
-    let mut map = ConfigMap::mount(&scene.gates, &rules(0));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &rules(0));
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
     for version in 1..=20 {
@@ -71,7 +71,7 @@ async fn what_stays_the_same_keeps_what_it_knows_and_not_one_probe_is_made_again
     let head = "- name: kept\n  taint: {key: example.com/not-ready}\n";
     let kept = format!("{head}  gates:\n{once}{silence}");
     scene.gates.health.set(200);
-    let mut map = ConfigMap::mount(&scene.gates, &kept);
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &kept);
     let agent = scene.agent(&LISTEN);
     let is_open = |line: &Value| line["gate"] == "once" && line["state"] == "open";
     agent.wait_for_log(is_open).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
     else {
         return;
     };
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
     assert_eq!(agent.get("/readyz").await.unwrap(), (200, "ok\n".into()));
@@ -191,7 +191,7 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
 #[tokio::test]
 async fn a_dry_run_of_the_command_line_is_one_for_rules_that_come_later_too() {
     let scene = OnStandIn::with(&[TAINT, NEW], Gates::closed().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     let agent = scene.agent(&["--dry-run"]);
     agent.wait_for_message("saw the taint").await.unwrap();
     map.swap(NEW_RULE);
@@ -205,7 +205,7 @@ async fn a_dry_run_of_the_command_line_is_one_for_rules_that_come_later_too() {
 #[tokio::test]
 async fn a_run_that_ends_by_itself_does_so_by_the_configuration_that_it_began_with() {
     let scene = OnStandIn::with(&[TAINT, NEW], Gates::closed().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     let mut agent = scene.agent(&["--once", "--settle", "1s"]);
     agent.wait_for_message("saw the taint").await.unwrap();
     map.swap(NEW_RULE);

@@ -8,11 +8,11 @@ use serde_json::Value;
 use testkit::agent::Agent;
 use testkit::api::{Answer, Reply, Verb};
 
-use crate::config_map::ConfigMap;
 use crate::events::{ON, allow, told};
 use crate::metrics::{LISTEN, Page};
 use crate::mounts::program_seeing;
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn};
+use testkit::config_map::ConfigMap;
 
 const TAINT: &str = "example.com/not-ready:NoSchedule";
 /// Shortest that the configuration may ask for.
@@ -116,7 +116,7 @@ async fn after_a_reboot_the_taint_is_put_back_at_once_unless_the_node_is_new() {
 #[tokio::test]
 async fn a_rule_that_a_reload_brings_has_not_come_up_with_the_boot() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::closed().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &[]) else {
         return;
     };

@@ -38,6 +38,8 @@ pub(crate) struct Agent {
     writes: Writes,
     write_at: Option<Instant>,
     pub(crate) pending: Option<Call>,
+    /// Of the Node that a change may have changed without an answer, until it is read.
+    unread: Option<String>,
     pub(crate) traffic: Traffic,
     pub(crate) watching: bool,
     /// What the gates of the rules find when they are asked.
@@ -52,6 +54,7 @@ impl Agent {
             writes: Writes::default(),
             write_at: None,
             pending: None,
+            unread: None,
             traffic: Traffic::default(),
             watching: true,
             found: [State::Closed; SLOTS],
@@ -82,6 +85,7 @@ impl Agent {
             return None;
         };
         self.writes.broken_off();
+        self.unread = Some(change.uid.clone());
         self.unanswered(&change);
         Some(change)
     }
@@ -181,6 +185,7 @@ impl Agent {
             Next::Send(change) => {
                 self.traffic.patch(now);
                 assert_eq!(change.uid, node.metadata.uid);
+                assert_ne!(self.unread.as_ref(), Some(&change.uid), "read it first");
                 for taint in &change.taints {
                     let wants = |rule: &RuleAtWork| {
                         let configured = rule.state.rule();
@@ -208,6 +213,11 @@ impl Agent {
             Call::Send(change) => (&change.uid, self.writes.sent(now, change, &answer)),
             Call::Read(uid) => (uid, self.writes.read(now, &wanted(&self.rules), &answer)),
         };
+        if matches!(call, Call::Read(_)) {
+            let is_known = |error: &ApiError| error.is_not_found() || is_forbidden(error);
+            self.unread
+                .take_if(|_| answer.as_ref().err().is_none_or(is_known));
+        }
         match (call, &answer, verdict) {
             (Call::Read(_), Ok(node), _) => {
                 self.rules.iter_mut().for_each(|rule| rule.read(node));
@@ -218,7 +228,10 @@ impl Agent {
                     .iter_mut()
                     .for_each(|rule| rule.changed(now, change, node));
             }
-            (Call::Send(change), _, Some(Verdict::Unanswered)) => self.unanswered(change),
+            (Call::Send(change), _, Some(Verdict::Unanswered)) => {
+                self.unread = Some(change.uid.clone());
+                self.unanswered(change);
+            }
             _ => {}
         }
         match answer {
@@ -243,6 +256,12 @@ impl Agent {
             .filter(|rule| rule.is_in(Some(change)));
         rules.for_each(|rule| rule.unanswered = Some(change.action));
     }
+}
+
+/// Then what the watch says must do.
+fn is_forbidden(error: &ApiError) -> bool {
+    let detailed = matches!(error, ApiError::Refused { detailed: true, .. });
+    error.code() == Some(403) || (error.code() == Some(422) && detailed)
 }
 
 fn wanted(rules: &[RuleAtWork]) -> Wanted<'_> {

@@ -68,6 +68,7 @@ pub(crate) enum Fate {
 
 /// What a rule of the configuration says beside its taint.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of a rule")]
 pub(crate) struct Options {
     pub(crate) another_taint: bool,
     pub(crate) gated: bool,

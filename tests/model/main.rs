@@ -26,7 +26,6 @@ use world::{Did, World};
 const CASES: u32 = 500;
 
 #[test]
-#[expect(clippy::print_stderr, reason = "how much was tried")]
 fn no_history_has_a_wrong_write_or_too_many_or_leaves_a_taint_for_ever() {
     let regressions = FileFailurePersistence::Direct("tests/model/regressions.txt");
     let mut config = Config {

@@ -144,8 +144,9 @@ impl World {
             return;
         }
         for _ in 0..changes.min(self.server.unheard.len()) {
-            let news = self.server.unheard.pop_front();
-            news.into_iter().for_each(|news| self.agent.hear(news));
+            if let Some(news) = self.server.unheard.pop_front() {
+                self.agent.hear(news);
+            }
             self.turn();
         }
     }

@@ -5,8 +5,8 @@ use testkit::agent::Agent;
 use testkit::api::{Answer, Verb};
 
 use super::{LISTEN, Page};
-use crate::config_map::ConfigMap;
 use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
+use testkit::config_map::ConfigMap;
 
 const OTHER: &str = "- {name: other, taint: {key: example.com/other}, gates: []}\n";
 const SUCCESSES: &str = r#"untaint_config_reloads_total{result="success"}"#;
@@ -28,7 +28,7 @@ async fn reloads_are_counted_by_their_result_and_a_rule_that_goes_takes_its_seri
         return;
     };
     let rule = scene.gates.rule("");
-    let mut map = ConfigMap::mount(&scene.gates, &rule);
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &rule);
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
     let counts = [(SUCCESSES, "0"), (FAILURES, "0"), (GOOD, "1")];
@@ -63,7 +63,7 @@ async fn reloads_are_counted_by_their_result_and_a_rule_that_goes_takes_its_seri
 async fn another_rule_of_the_same_name_is_counted_from_0_and_another_version_of_a_rule_is_not() {
     let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
     let rule = OTHER.replace("example.com/other", "example.com/not-ready");
-    let mut map = ConfigMap::mount(&scene.gates, &rule);
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &rule);
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("removed the taint").await.unwrap();
     let removals = r#"untaint_rule_removals_total{rule="other"}"#;
@@ -84,7 +84,7 @@ async fn another_rule_of_the_same_name_is_counted_from_0_and_another_version_of_
 #[tokio::test]
 async fn a_request_that_is_broken_off_is_counted_too() {
     let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
     let agent = scene.agent(&LISTEN);
     scene.wait_for(Verb::Patch, 1).await;

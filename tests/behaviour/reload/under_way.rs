@@ -8,9 +8,9 @@ use testkit::node;
 
 use super::{NEW, NEW_RULE};
 use crate::condition::{FAILED, publishing};
-use crate::config_map::ConfigMap;
 use crate::retaint::{just_booted, retainting};
 use crate::scene::{FOREIGN, Gates, OnStandIn, TAINT};
+use testkit::config_map::ConfigMap;
 
 /// The key of [`TAINT`].
 const NOT_READY: &str = "example.com/not-ready";
@@ -21,7 +21,7 @@ async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_re
     for is_gone in [true, false] {
         let scene = OnStandIn::with(&[], Gates::open().await).await;
         let both = scene.gates.rule("") + NEW_RULE;
-        let mut map = ConfigMap::mount(&scene.gates, &both);
+        let mut map = ConfigMap::mount(scene.gates.dir.path(), &both);
         scene.server.delete_node("node");
         scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
         let agent = scene.agent(&[]);
@@ -51,7 +51,7 @@ async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_re
 #[tokio::test]
 async fn a_patch_that_was_broken_off_after_it_took_effect_is_not_taken_for_somebody_elses() {
     let scene = OnStandIn::with(&[TAINT, FOREIGN], Gates::open().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
     scene
         .server
         .respond_next(Verb::Patch, 1, Answer::ApplyAndHang);
@@ -66,7 +66,7 @@ async fn a_patch_that_was_broken_off_after_it_took_effect_is_not_taken_for_someb
 #[tokio::test]
 async fn a_put_back_under_way_for_a_rule_that_is_gone_is_broken_off_too() {
     let scene = OnStandIn::with(&[FOREIGN, NEW], Gates::closed().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &retainting(&scene.gates));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &retainting(&scene.gates));
     scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
     let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &[]) else {
         return;
@@ -87,7 +87,10 @@ async fn a_put_back_under_way_for_a_rule_that_is_gone_is_broken_off_too() {
 async fn a_condition_under_way_that_is_not_published_any_more_is_broken_off_and_holds_up_no_other()
 {
     let scene = OnStandIn::with(&[FOREIGN], Gates::closed().await).await;
-    let mut map = ConfigMap::mount(&scene.gates, &publishing(&scene.gates, "example.com/One"));
+    let mut map = ConfigMap::mount(
+        scene.gates.dir.path(),
+        &publishing(&scene.gates, "example.com/One"),
+    );
     scene
         .server
         .respond_next(Verb::Other, usize::MAX, Answer::Hang);
@@ -113,7 +116,7 @@ async fn a_rule_that_disappears_is_never_acted_on_again_whatever_became_of_its_p
     ];
     for (to_patch, to_get) in cases {
         let scene = OnStandIn::with(&[TAINT, FOREIGN, NEW], Gates::open().await).await;
-        let mut map = ConfigMap::mount(&scene.gates, &scene.gates.rule(""));
+        let mut map = ConfigMap::mount(scene.gates.dir.path(), &scene.gates.rule(""));
         let all = usize::MAX;
         scene
             .server
@@ -138,7 +141,7 @@ async fn a_rule_that_disappears_is_never_acted_on_again_whatever_became_of_its_p
 async fn a_rule_of_another_name_does_not_wait_out_the_denial_of_the_one_before() {
     let scene = OnStandIn::with(&[FOREIGN, TAINT], Gates::closed().await).await;
     let rule = |name: &str| format!("- {{name: {name}, taint: {{key: {NOT_READY}}}, gates: []}}\n");
-    let mut map = ConfigMap::mount(&scene.gates, &rule("one"));
+    let mut map = ConfigMap::mount(scene.gates.dir.path(), &rule("one"));
     let denied = Answer::denied(403, "Forbidden", "node", "no");
     scene.server.respond_next(Verb::Patch, 3, denied);
     let agent = scene.agent(&[]);

@@ -10,6 +10,7 @@ pub mod agent;
 pub mod api;
 mod assets;
 pub mod cluster;
+pub mod config_map;
 pub mod health;
 pub mod kubeconfig;
 mod nodes;

@@ -2,37 +2,40 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-
-use crate::scene::Gates;
+use std::path::{Path, PathBuf};
 
 /// What stands before the rules.
-pub(crate) const HEAD: &str = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
+pub const HEAD: &str = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
 
 /// The configuration file as the kubelet mounts it: `config.yaml` is a link to `..data/config.yaml`, and `..data` one
 /// to the directory of a version.
-pub(crate) struct ConfigMap {
+pub struct ConfigMap {
     dir: PathBuf,
     version: usize,
 }
 
 impl ConfigMap {
-    /// In place of the file of `gates`.
-    pub(crate) fn mount(gates: &Gates, rules: &str) -> Self {
-        let dir = gates.dir.path().to_owned();
-        fs::remove_file(gates.config()).unwrap();
+    /// Mounts one with these rules, in place of the file `config.yaml` in `dir` if there is one.
+    #[must_use]
+    pub fn mount(dir: &Path, rules: &str) -> Self {
+        let file = dir.join("config.yaml");
+        if file.exists() {
+            fs::remove_file(&file).unwrap();
+        }
+        let dir = dir.to_owned();
         let mut map = Self { dir, version: 0 };
         map.swap(rules);
-        symlink("..data/config.yaml", gates.config()).unwrap();
+        symlink("..data/config.yaml", file).unwrap();
         map
     }
 
-    pub(crate) fn swap(&mut self, rules: &str) {
+    /// Another version, with these rules.
+    pub fn swap(&mut self, rules: &str) {
         self.swap_files(Some(&format!("{HEAD}{rules}")));
     }
 
-    /// As the kubelet's `AtomicWriter` does; `None`: the ConfigMap does not have the file any more.
-    pub(crate) fn swap_files(&mut self, text: Option<&str>) {
+    /// Another version, as the kubelet's `AtomicWriter` does it; `None`: the ConfigMap does not have the file any more.
+    pub fn swap_files(&mut self, text: Option<&str>) {
         let name = |version| format!("..2026_10_18_00_00_00.{version}");
         let old = self.dir.join(name(self.version));
         self.version += 1;
