@@ -31,10 +31,10 @@ pub fn check(input: &[u8]) -> bool {
     let complete = &lines[..lines.len() - 1];
     assert!(events.len() <= complete.len());
     for (event, line) in events.iter().zip(complete) {
-        assert!(
-            is_in(event, &serde_json::from_slice(line).unwrap()),
-            "{event:?}"
-        );
+        // What is skipped is not looked at, and may be no JSON as a whole: half a surrogate pair, say.
+        if let Ok(whole) = serde_json::from_slice(line) {
+            assert!(is_in(event, &whole), "{event:?}");
+        }
     }
     match end {
         Ok(()) => assert_eq!(events.len(), complete.len()),
