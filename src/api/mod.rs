@@ -104,10 +104,8 @@ impl ApiServer {
         &self,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let body = self.judge(self.send(request, whole).await)?;
-        serde_json::from_slice(&body)
-            .map_err(|error| ApiError::Malformed(error.to_string()))
-            .inspect_err(|error| self.failed(error))
+        let answer = self.request_aside(request).await;
+        self.judge(answer)
     }
 
     /// Like [`Self::request`], for what is beside the main job: no failure of it makes other requests connect anew.
@@ -116,7 +114,9 @@ impl ApiServer {
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
         let body = self.send(request, whole).await?;
-        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
+        serde_json::from_slice(&body)
+            .map_err(|error| ApiError::Malformed(error.to_string()))
+            .inspect_err(|error| self.failed(error))
     }
 
     /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.

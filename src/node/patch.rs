@@ -145,10 +145,7 @@ pub fn removal<'a>(
 /// Puts back those of `taints` that the Node does not have; `None` if there are none.
 #[must_use]
 pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
-    let is_missing = |taint: &&Taint| {
-        let mut there = node.taints.iter();
-        !there.any(|other| other.key == taint.key && other.effect == taint.effect)
-    };
+    let is_missing = |taint: &&Taint| Step::new(Action::PutBack, taint).is_open(node);
     let taints: Vec<_> = taints.iter().filter(is_missing).cloned().collect();
     if taints.is_empty() {
         return None;
