@@ -101,10 +101,13 @@ image: ## Build the image IMAGE for PLATFORM with BUILD, from RUST_IMAGE
 		--build-arg SOURCE_DATE_EPOCH=$$(git log --max-count 1 --format=%ct) --tag $(IMAGE) .
 
 # From outside the repository, whose flags for static programs are not meant for them, and not optimised, which would
-# take longer than it saves. What is there already is left alone.
+# take longer than it saves. A tool of that version is left as it is.
 .PHONY: tools
+tools: TOOLS := cargo-deny@0.20.2 cargo-auditable@0.7.7 rust-audit-info@0.5.4
 tools: ## Install the tools that `make lint` and `make release` need
-	cd / && cargo install --locked --debug cargo-deny@0.20.2 cargo-auditable@0.7.7 rust-audit-info@0.5.4
+	@cd / && for tool in $(TOOLS); do \
+		grep --quiet --line-regexp "$${tool/@/ v}:" <(cargo install --list) || cargo install --locked --debug "$$tool"; \
+	done
 
 .PHONY: clean
 clean: ## Delete what was built, the control plane of the tests included
