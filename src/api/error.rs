@@ -148,14 +148,18 @@ fn explained(message: &str) -> String {
     words
 }
 
-fn is_certificate_error(error: &(dyn Error + 'static)) -> bool {
-    let inner = error
+fn is_certificate_error(mut error: &(dyn Error + 'static)) -> bool {
+    // What an `io::Error` wraps is not its source, and may be another one.
+    while let Some(inner) = error
         .downcast_ref::<io::Error>()
-        .and_then(io::Error::get_ref);
-    let error = inner
-        .and_then(|inner| inner.downcast_ref())
-        .or_else(|| error.downcast_ref());
-    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
+        .and_then(io::Error::get_ref)
+    {
+        error = inner;
+    }
+    matches!(
+        error.downcast_ref(),
+        Some(rustls::Error::InvalidCertificate(_))
+    )
 }
 
 #[cfg(test)]
