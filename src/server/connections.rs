@@ -10,7 +10,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
@@ -22,6 +22,9 @@ use crate::logging::Repetition;
 const MAX_CONNECTIONS: u64 = 32;
 /// At most this part of the files that the process may have open are connections; the others are for the main job.
 const FILES_PER_CONNECTION: u64 = 8;
+/// Connections that wait in the kernel to be accepted, where it allows so many. Whoever finds no room there tries again
+/// only after a second, which is too late for a probe.
+const QUEUE: u32 = 1024;
 /// From a connection's start to its end: it serves one request.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// For the head of the request, which a client that is not up to mischief sends at once.
@@ -56,10 +59,7 @@ pub async fn serve(address: SocketAddr, sources: Sources) {
 async fn listen(address: SocketAddr) -> TcpListener {
     let mut failure = Repetition::default();
     loop {
-        let result = TcpListener::bind(address)
-            .await
-            .and_then(|listener| Ok((listener.local_addr()?, listener)));
-        match result {
+        match bind(address).and_then(|listener| Ok((listener.local_addr()?, listener))) {
             Ok((address, listener)) => {
                 info!(%address, "listening");
                 return listener;
@@ -71,6 +71,17 @@ async fn listen(address: SocketAddr) -> TcpListener {
         }
         sleep(LISTEN_RETRY).await;
     }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // What is left of the connections of the agent before this one does not hold the port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(QUEUE)
 }
 
 /// The connections that are served.
