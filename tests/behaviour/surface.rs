@@ -3,6 +3,7 @@
 mod descriptors;
 mod flood;
 mod host;
+mod secrets;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;

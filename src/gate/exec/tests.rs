@@ -107,7 +107,7 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
     };
     let not_executable = "permission denied, or not executable";
     for (program, why) in [
-        ("/bin/true; true", "not found"),
+        ("/bin/true;true", "not found"),
         ("/", not_executable),
         (&file("plain", "#!/bin/sh\n", 0o644), not_executable),
         (
@@ -119,6 +119,8 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
         let reason = format!("{program}: {why}");
         assert_eq!(outcome(&[program]).await, closed(&reason));
     }
+    let whole_command = outcome(&["/bin/echo secret"]).await;
+    assert_eq!(whole_command, closed("/bin/echo …: not found"));
     assert_eq!(outcome(&[]).await, closed("no program is given"));
 }
 
