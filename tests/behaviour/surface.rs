@@ -3,6 +3,7 @@
 mod descriptors;
 mod flood;
 mod host;
+mod paths;
 mod secrets;
 
 use tokio::io::AsyncWriteExt as _;

@@ -140,6 +140,25 @@ async fn nothing_of_the_agent_leaks_into_the_program() {
 }
 
 #[tokio::test]
+async fn no_shell_reads_the_arguments() {
+    let script = "printf '%s|' \"$@\"; exit 1";
+    let arguments = ["$HOME", "$(id)", "`id`", "*", "a b", ";", "|", ">x", "\\"];
+    let command = [&["/bin/sh", "-c", script, "sh"][..], &arguments].concat();
+    let printed: String = arguments.map(|argument| format!("{argument}|")).concat();
+    let reason = format!("/bin/sh: exit code 1: {printed}");
+    assert_eq!(outcome(&command).await, closed(&reason));
+}
+
+/// What `allowPrivilegeEscalation: false` of a container comes down to.
+#[tokio::test]
+async fn a_program_cannot_gain_privileges_where_the_agent_cannot() {
+    let privileges = "echo $(grep NoNewPrivs /proc/self/status); exit 1";
+    rustix::thread::set_no_new_privs(true).unwrap();
+    let reason = "/bin/sh: exit code 1: NoNewPrivs: 1";
+    assert_eq!(shell(privileges).await, closed(reason));
+}
+
+#[tokio::test]
 async fn much_output_neither_blocks_nor_kills_the_program_and_its_end_is_kept() {
     assert_eq!(
         shell("head -c 1000000 /dev/zero").await,

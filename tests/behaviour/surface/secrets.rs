@@ -1,7 +1,7 @@
 //! What is secret, in every place where the agent is given it, is in nothing that it tells: logs of every level, pages,
 //! Events, conditions, refusals.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use testkit::agent::Agent;
@@ -159,7 +159,20 @@ async fn nothing_secret_is_told_by_an_agent_at_work_whatever_becomes_of_its_gate
     assert!(all.contains("httpHeaders[0].value"), "{all}");
     assert!(all.contains("https://…@sso.example/?…"), "{all}");
     assert!(all.contains("/bin/echo …: not found"), "{all}");
+    let last = |line: &Value| line["gate"] == "environment" && line["state"] == "closed";
+    let reason = agent.wait_for_log(last).await.unwrap()["reason"].to_string();
+    assert!(reason.ends_with(&format!(" {}\"", inherited())), "{reason}");
     assert!(!all.contains(SECRET), "{}", around(&all));
+}
+
+/// The file descriptors of a program that anyone starts from here: nothing of the agent's may be among them.
+fn inherited() -> String {
+    let mut shell = Command::new("/bin/sh");
+    let shell = shell
+        .args(["-c", "echo $(ls /proc/self/fd)"])
+        .stdin(Stdio::null());
+    let output = shell.output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// Each is refused, and the rest of the message says where and why.
