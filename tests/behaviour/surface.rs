@@ -3,6 +3,7 @@
 mod descriptors;
 mod flood;
 mod host;
+mod limits;
 mod paths;
 mod secrets;
 
