@@ -12,12 +12,16 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::{self, HttpGet};
 use crate::logging::Format;
+use crate::manifests::{Form, OWN, Part};
 use crate::taint::TaintMatcher;
 use crate::text::without_secrets;
 
 /// Where the HTTP server listens unless told otherwise.
 const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9468);
+
+/// The image of the manifests unless told otherwise: a name to replace, of this version.
+const DEFAULT_IMAGE: &str = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
 
 /// Exit codes: a contract with scripts, hooks and init containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +106,8 @@ pub enum Command {
     /// Look at configuration files.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print what a cluster needs to run untaint with a configuration: permissions, admission policies, pods.
+    Manifests(ManifestsArgs),
     /// Copy this program into a directory, for hooks of containers that do not have it.
     Install {
         /// An existing directory, such as a shared volume.
@@ -224,6 +230,46 @@ pub struct GateArgs {
     /// This file must exist. May be repeated.
     #[arg(long, env = "UNTAINT_FILE", value_name = "PATH", value_parser = config::parse_path, conflicts_with = "config")]
     pub file: Vec<PathBuf>,
+}
+
+/// Arguments of `manifests`.
+#[derive(Debug, Args)]
+pub struct ManifestsArgs {
+    /// The configuration file.
+    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE")]
+    pub config: PathBuf,
+    /// How untaint gets to the nodes.
+    #[arg(
+        long,
+        env = "UNTAINT_FORM",
+        value_name = "FORM",
+        default_value = "daemonset"
+    )]
+    pub form: Form,
+    /// Only these parts, separated by commas.
+    #[arg(
+        long,
+        env = "UNTAINT_ONLY",
+        value_name = "PART",
+        value_delimiter = ',',
+        default_values = ["rbac", "policy", "workload"]
+    )]
+    pub only: Vec<Part>,
+    /// The Namespace of the pods. Only the default one is made.
+    #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = config::parse_namespace)]
+    pub namespace: String,
+    /// The ServiceAccount of the pods: with the form daemonset untaint's own, else the one they have already.
+    #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = config::parse_service_account)]
+    pub service_account: String,
+    /// untaint's image.
+    #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = config::parse_image)]
+    pub image: String,
+    /// Tolerate only what new nodes are known to carry, in place of everything.
+    #[arg(long, env = "UNTAINT_EXACT_TOLERATIONS")]
+    pub exact_tolerations: bool,
+    /// The SELinux type of untaint's containers, where hosts confine the use of files and sockets.
+    #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = config::parse_selinux_type)]
+    pub selinux_type: Option<String>,
 }
 
 /// `--listen`.

@@ -18,6 +18,7 @@ pub mod events;
 pub mod fs_watch;
 pub mod gate;
 pub mod logging;
+pub mod manifests;
 pub mod metrics;
 pub mod node;
 pub mod notice;

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ring::digest::{SHA256, digest};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
@@ -15,6 +14,7 @@ use crate::config::{self, Configuration, LoadError};
 use crate::fs_watch::FsWatch;
 use crate::logging::Allowance;
 use crate::status::{ConfigurationStatus, Incident};
+use crate::text::sha256;
 
 /// Between two looks where no events arrive. The kubelet itself takes as long to bring a new ConfigMap to the node, and
 /// one look a minute is not to be noticed.
@@ -135,17 +135,6 @@ fn look(path: &Path, active: &str) -> Look {
         return Ok(None);
     }
     Ok(Some((config::parse_file(path, &text)?, sha256)))
-}
-
-fn sha256(text: &str) -> String {
-    let digest = digest(&SHA256, text.as_bytes());
-    let digits = digest
-        .as_ref()
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
 }
 
 /// What is known of the file.

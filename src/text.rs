@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io;
 
+use ring::digest::{SHA256, digest};
+
 /// Longest excerpt of foreign text, in characters.
 const EXCERPT: usize = 200;
 
@@ -73,6 +75,18 @@ pub(crate) fn printable_bytes(text: &str, max: usize) -> String {
         line.push('…');
     }
     line
+}
+
+/// The SHA-256 in hexadecimal, as `sha256sum` prints it.
+pub(crate) fn sha256(text: &str) -> String {
+    let digest = digest(&SHA256, text.as_bytes());
+    let digits = digest
+        .as_ref()
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,6 @@
 //! `untaint config`.
 
-use std::io::{self, Write};
-
-use anyhow::Context;
-
-use super::Failure;
+use super::{Failure, print};
 use crate::cli::{ConfigCommand, Exit};
 use crate::config;
 
@@ -33,11 +29,4 @@ pub(super) fn config(command: &ConfigCommand) -> Result<Exit, Failure> {
         }
         ConfigCommand::Schema => print(config::schema::TEXT),
     }
-}
-
-fn print(text: &str) -> Result<Exit, Failure> {
-    io::stdout()
-        .write_all(text.as_bytes())
-        .context("failed to print")?;
-    Ok(Exit::Done)
 }

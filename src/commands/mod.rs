@@ -3,12 +3,14 @@
 mod check;
 mod config;
 mod install;
+mod manifests;
 mod run;
 mod wait;
 
 use std::io::{self, Write};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
 
@@ -32,6 +34,7 @@ pub async fn dispatch(command: Command) -> Exit {
             Command::Wait(args) => wait::wait(args).await,
             Command::Check(args) => check::check(args).await,
             Command::Config(command) => config::config(&command),
+            Command::Manifests(args) => manifests::manifests(args),
             Command::Install { directory } => install::install(&directory),
         }
     };
@@ -55,6 +58,14 @@ pub async fn dispatch(command: Command) -> Exit {
             Exit::Failed
         }
     })
+}
+
+/// Puts the result of a command on the standard output.
+fn print(text: &str) -> Result<Exit, Failure> {
+    io::stdout()
+        .write_all(text.as_bytes())
+        .context("failed to print")?;
+    Ok(Exit::Done)
 }
 
 /// Why a command could not do its work.

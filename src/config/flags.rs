@@ -4,11 +4,33 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::duration::{self, DURATION};
-use super::syntax::{ABSOLUTE_PATH, DNS_SUBDOMAIN, NETWORK_NAME, Syntax, shown};
+use super::syntax::{
+    ABSOLUTE_PATH, DNS_LABEL, DNS_SUBDOMAIN, IMAGE, NETWORK_NAME, SELINUX_TYPE, Syntax, shown,
+};
 
 /// `metadata.name` of a Node.
 pub fn parse_node_name(text: &str) -> Result<String, String> {
     of_form(&DNS_SUBDOMAIN, text)
+}
+
+/// `metadata.name` of a Namespace.
+pub fn parse_namespace(text: &str) -> Result<String, String> {
+    of_form(&DNS_LABEL, text)
+}
+
+/// `metadata.name` of a ServiceAccount.
+pub fn parse_service_account(text: &str) -> Result<String, String> {
+    of_form(&DNS_SUBDOMAIN, text)
+}
+
+/// The name of a container image, with or without tag and digest.
+pub fn parse_image(text: &str) -> Result<String, String> {
+    of_form(&IMAGE, text)
+}
+
+/// The type of an SELinux context.
+pub fn parse_selinux_type(text: &str) -> Result<String, String> {
+    of_form(&SELINUX_TYPE, text)
 }
 
 /// The `name` of a CNI network.

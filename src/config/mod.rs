@@ -37,7 +37,10 @@ pub use checks::{
     StatusRange, TcpSocket,
 };
 pub use file::{load, parse_file, read};
-pub use flags::{parse_duration, parse_network, parse_node_name, parse_path};
+pub use flags::{
+    parse_duration, parse_image, parse_namespace, parse_network, parse_node_name, parse_path,
+    parse_selinux_type, parse_service_account,
+};
 pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
 pub use options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 pub use problem::{LoadError, Problems};

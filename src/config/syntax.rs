@@ -170,6 +170,24 @@ pub(super) const ARGUMENT: Syntax = Syntax {
     holds: |text| !text.contains('\0'),
 };
 
+/// A container image. What more is wrong with one, the container runtime says.
+pub(super) const IMAGE: Syntax = Syntax {
+    expected: "the name of an image, such as registry.example.com/untaint:1.0",
+    longest: None,
+    pattern: "^[!-~]+$",
+    holds: |text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()),
+};
+
+pub(super) const SELINUX_TYPE: Syntax = Syntax {
+    expected: "an SELinux type (letters, digits, '_' or '.'), such as spc_t",
+    longest: None,
+    pattern: "^[_.A-Za-z0-9]+$",
+    holds: |text| {
+        let is_inner = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
+        !text.is_empty() && text.chars().all(is_inner)
+    },
+};
+
 /// Text that a body must contain: the empty one always is there.
 pub(super) const SEARCHED_TEXT: Syntax = Syntax {
     expected: "some text",

@@ -1,0 +1,119 @@
+//! What a cluster needs to run untaint with a configuration, and not one permission more: RBAC, admission policies and
+//! the workload, as commented YAML. Pure, and the same text for the same input.
+//!
+//! `rbac` is what the account may ask of the API server, `policy` what of that is let through, `workload` the pods.
+//! All that stands in CEL, keys and values of taints say, has a form without quotes and escapes.
+
+mod account;
+mod mounts;
+mod pieces;
+mod rbac;
+mod text;
+mod tolerations;
+mod workload;
+
+pub use account::{Account, OWN};
+pub use mounts::MountError;
+
+use crate::config::{Condition, Configuration, Gate, Observed, Rule};
+
+const HEAD: &str =
+    "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n";
+
+/// The parts of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Part {
+    /// The roles and their bindings.
+    Rbac,
+    /// The admission policies and their bindings.
+    Policy,
+    /// The pods, their configuration and, where they are untaint's own, their ServiceAccount and Namespace.
+    Workload,
+}
+
+/// How untaint gets to the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// A DaemonSet of its own.
+    Daemonset,
+    /// A sidecar in the DaemonSet of a CNI.
+    Sidecar,
+    /// An init container in any DaemonSet, after the one that does the work.
+    InitContainer,
+    /// A postStart hook of a container whose image is not ours.
+    PostStart,
+}
+
+impl Form {
+    /// As the command line spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Daemonset => "daemonset",
+            Self::Sidecar => "sidecar",
+            Self::InitContainer => "init-container",
+            Self::PostStart => "post-start",
+        }
+    }
+
+    /// Whether the ServiceAccount is for untaint alone. If not, others in its pods have rights of their own.
+    #[must_use]
+    pub fn has_own_account(self) -> bool {
+        self == Self::Daemonset
+    }
+}
+
+/// What the manifests depend on.
+#[derive(Debug, Clone)]
+pub struct Manifests {
+    /// The text of the configuration file, as it is mounted.
+    pub text: String,
+    /// What it says.
+    pub configuration: Configuration,
+    /// How untaint gets to the nodes.
+    pub form: Form,
+    /// Whom it acts as.
+    pub account: Account,
+    /// Its image.
+    pub image: String,
+    /// Tolerate what new nodes are known to carry, in place of everything.
+    pub exact_tolerations: bool,
+    /// The SELinux type of its containers, where the default one may not use what the gates look at.
+    pub selinux_type: Option<String>,
+}
+
+impl Manifests {
+    /// These parts, as one stream of YAML documents. Fails where a gate looks at a place that cannot be mounted.
+    pub fn render(&self, parts: &[Part]) -> Result<String, MountError> {
+        let mut documents = Vec::new();
+        if parts.contains(&Part::Workload) {
+            documents.extend(workload::account(self));
+        }
+        if parts.contains(&Part::Rbac) {
+            documents.extend(rbac::documents(self));
+        }
+        if parts.contains(&Part::Workload) {
+            documents.extend(workload::documents(self)?);
+        }
+        Ok(format!("{HEAD}{}", documents.join("---\n")))
+    }
+
+    /// The rules that may change something.
+    fn writing_rules(&self) -> impl Iterator<Item = &Rule> {
+        self.configuration.rules.iter().filter(|rule| !rule.dry_run)
+    }
+
+    /// All conditions of all gates.
+    fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        let gates = self.configuration.rules.iter().flat_map(|rule| &rule.gates);
+        gates.flat_map(Gate::conditions)
+    }
+
+    /// What the API server is asked for.
+    fn observed(&self) -> impl Iterator<Item = &Observed> {
+        self.conditions().filter_map(|condition| match condition {
+            Condition::Observation(observation) => Some(&observation.object),
+            Condition::Probe(_) => None,
+        })
+    }
+}

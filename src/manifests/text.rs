@@ -1,0 +1,94 @@
+//! Pieces of YAML.
+
+use std::fmt::Write as _;
+
+/// Words that are no strings, also to readers of YAML 1.1 such as kubectl.
+const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+
+/// A string as YAML on one line, in quotes where it would be something else without.
+pub(super) fn scalar(text: &str) -> String {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/_.@:-".contains(c))
+        && !text.ends_with(':')
+        && !WORDS.contains(&text.to_ascii_lowercase().as_str());
+    if is_plain {
+        text.to_owned()
+    } else {
+        // A string of JSON is one of YAML.
+        serde_json::Value::from(text).to_string()
+    }
+}
+
+/// `text` with each line that has anything in it moved to the right by so many spaces.
+pub(super) fn indent(text: &str, spaces: usize) -> String {
+    let mut indented = String::new();
+    for line in text.lines() {
+        if !line.is_empty() {
+            let _ = write!(indented, "{:spaces$}{line}", "");
+        }
+        indented.push('\n');
+    }
+    indented
+}
+
+/// What follows `key:`, for a text of many lines that is to stay readable: a literal block, moved to the right by so
+/// many spaces, or a string in quotes where a block could not hold it as it is. Ends with a line break.
+pub(super) fn literal(text: &str, spaces: usize) -> String {
+    let fits = |c: char| {
+        c == '\n' || (!c.is_control() && c != '\u{feff}' && c != '\u{2028}' && c != '\u{2029}')
+    };
+    if !text.ends_with('\n') || text.ends_with("\n\n") || text == "\n" || !text.chars().all(fits) {
+        return format!(" {}\n", serde_json::Value::from(text));
+    }
+    // The number says where the text begins, as its first line may begin with spaces.
+    format!(" |2\n{}", indent(text, spaces))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_string_that_looks_like_something_else_is_quoted() {
+        assert_eq!(scalar("untaint"), "untaint");
+        let long = "/x".repeat(500);
+        for text in [
+            "True", "null", "1e3", "0x1", "12", "12:30", "no", "a:", "~", "", "a: b", "a #b",
+            "a\nb", "\u{85}", "- a", "'", "\"", &long,
+        ] {
+            assert_eq!(scalar(text).lines().count(), 1, "{}", scalar(text));
+            let read: serde_json::Value = serde_yaml::from_str(&scalar(text)).unwrap();
+            assert_eq!(read, text);
+        }
+        assert_eq!(scalar("no"), "\"no\"");
+    }
+
+    #[test]
+    fn a_literal_block_reads_back_as_the_same_text() {
+        for text in [
+            "a: 1\n",
+            "  first line moved\na\n",
+            "a\n\nb  \n",
+            "# ö\n",
+            "",
+            "\n",
+            "no end",
+            "ends\n\n",
+            "a\r\nb\r\n",
+            "tab\there\n",
+            "a\u{85}b\n",
+            "\u{feff}a\n",
+            " \n",
+            "a\n  \n",
+        ] {
+            let yaml = format!("data:\n  config.yaml:{}end: 1\n", literal(text, 4));
+            let read: serde_json::Value = serde_yaml::from_str(&yaml).unwrap();
+            assert_eq!(read["data"]["config.yaml"], text, "{yaml}");
+            let _: BTreeMap<String, serde_json::Value> = serde_yaml::from_str(&yaml).unwrap();
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Which taints the pods tolerate.
+
+use super::Manifests;
+use super::text::scalar;
+use crate::taint::TaintMatcher;
+
+const EVERYTHING: &str =
+    "# Everything, as system agents do: it must run before any taint is gone, and also where another one is permanent,
+# such as on a pool of GPU nodes.
+tolerations:
+- operator: Exists
+";
+
+/// What new nodes carry besides the start-up taints. DaemonSets tolerate the other taints of Kubernetes by themselves:
+/// `AddOrUpdateDaemonPodTolerations` in k8s.io/kubernetes/pkg/controller/daemon/util.
+const OF_NEW_NODES: &str = "# On every new Node, until it is ready.
+- key: node.kubernetes.io/not-ready
+  operator: Exists
+  effect: NoSchedule
+# Where a cloud controller has yet to see the Node.
+- key: node.cloudprovider.kubernetes.io/uninitialized
+  operator: Exists
+# Where Karpenter has yet to register it.
+- key: karpenter.sh/unregistered
+  operator: Exists
+";
+
+/// The `tolerations` of a pod.
+pub(super) fn of_pods(manifests: &Manifests) -> String {
+    if !manifests.exact_tolerations {
+        return EVERYTHING.into();
+    }
+    let rules = manifests.configuration.rules.iter();
+    let tolerations = rules.map(|rule| of_taint(&rule.taint));
+    format!(
+        "# What new nodes are known to carry. Add the permanent taints of your pools.\ntolerations:\n{}{OF_NEW_NODES}",
+        tolerations.collect::<Vec<_>>().concat()
+    )
+}
+
+fn of_taint(taint: &TaintMatcher) -> String {
+    let TaintMatcher { key, value, effect } = taint;
+    let value = match value {
+        Some(value) => format!("Equal\n  value: {}", scalar(value)),
+        None => "Exists".into(),
+    };
+    let effect = effect.map(|effect| format!("  effect: {}\n", effect.as_str()));
+    format!(
+        "- key: {}\n  operator: {value}\n{}",
+        scalar(key),
+        effect.unwrap_or_default()
+    )
+}
