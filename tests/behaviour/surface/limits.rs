@@ -15,7 +15,8 @@ async fn exchange(address: &str, sent: &[u8]) -> String {
     // It may have had enough before the end.
     let _ = stream.write_all(sent).await;
     let mut answer = Vec::new();
-    let read = timeout(DEADLINE / 4, stream.read_to_end(&mut answer));
+    // Sooner than a connection ends that has been answered or is about to be.
+    let read = timeout(DEADLINE / 8, stream.read_to_end(&mut answer));
     let _ = read.await.expect("the agent leaves the connection open");
     String::from_utf8(answer).unwrap()
 }
