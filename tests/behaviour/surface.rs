@@ -11,6 +11,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
+/// Stands for whatever is secret.
+const SECRET: &str = "hunter2";
 /// The beginning of a request.
 const BEGINNING: &[u8] = b"GET /statusz HTTP/1.1\r\nX-Slow: ";
 
