@@ -15,7 +15,8 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::denial::keep_taint;
-use crate::scene::{self, FOREIGN, Gates, OnCluster, TAINT};
+use crate::rights::{self, Right};
+use crate::scene::{FOREIGN, Gates, OnCluster, TAINT};
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 pub(crate) const ON: &str = "events: true\n";
@@ -24,8 +25,13 @@ pub(crate) const READY: &str = "- {name: ready, taint: {key: example.com/not-rea
 
 /// See [`scene::grant`].
 async fn grant(cluster: &Cluster) {
-    let role = "rbac/optional/events.yaml";
-    scene::grant(cluster, role, ["patch", "events.events.k8s.io"], "default").await;
+    let right = Right {
+        group: "events.k8s.io",
+        resource: "events",
+        verbs: &["patch", "create"],
+        namespace: Some("default"),
+    };
+    rights::grant(cluster, right).await;
 }
 
 /// Grants it on the cluster that the tests share.

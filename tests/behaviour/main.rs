@@ -22,6 +22,7 @@ mod once;
 mod reload;
 mod removal;
 mod retaint;
+mod rights;
 mod scene;
 mod server;
 mod stopping;
