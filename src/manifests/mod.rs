@@ -7,6 +7,7 @@
 mod account;
 mod mounts;
 mod pieces;
+mod policy;
 mod rbac;
 mod text;
 mod tolerations;
