@@ -50,7 +50,7 @@ fn own_node() -> Validation {
              e.?reportingController.orValue('') == {controller})"
         ),
         message: Message::Expression(format!(
-            "'this account may only tell of the Node ' + variables.node + ', as the reportingController ' + {controller}"
+            "'this account may only tell of the Node ' + variables.node + ', as the reportingController {CONTROLLER}'"
         )),
     }
 }
