@@ -105,7 +105,7 @@ impl ControlPlane {
         Ok(fs::read_to_string(self.directory.join("ca.crt"))?)
     }
 
-    /// What the tokens of ServiceAccounts are signed with.
+    /// What the tokens of accounts are signed with.
     pub(super) fn token_key(&self) -> PathBuf {
         self.directory.join("tokens.key")
     }
