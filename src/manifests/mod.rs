@@ -7,6 +7,7 @@
 mod account;
 mod mounts;
 mod pieces;
+mod policy;
 mod rbac;
 mod text;
 mod tolerations;
@@ -80,6 +81,8 @@ pub struct Manifests {
     pub exact_tolerations: bool,
     /// The SELinux type of its containers, where the default one may not use what the gates look at.
     pub selinux_type: Option<String>,
+    /// Have the policy demand that tokens are for the very Node, not for an earlier one of its name.
+    pub check_node_uid: bool,
 }
 
 impl Manifests {
@@ -91,6 +94,9 @@ impl Manifests {
         }
         if parts.contains(&Part::Rbac) {
             documents.extend(rbac::documents(self));
+        }
+        if parts.contains(&Part::Policy) {
+            documents.extend(policy::documents(self));
         }
         if parts.contains(&Part::Workload) {
             documents.extend(workload::documents(self)?);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use http::Method;
 use serde_json::json;
 
@@ -12,8 +12,8 @@ use crate::kubeconfig::{self, Credentials};
 /// Namespace and name of the agent's `ServiceAccount`.
 const NAMESPACE: &str = "untaint";
 const SERVICE_ACCOUNT: &str = "untaint";
-/// What the agent may do.
-const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rbac");
+/// What the agent may do. Not the policy beside it, which is for one configuration, where tests have many.
+const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rbac/rbac.yaml");
 
 impl Cluster {
     /// Writes a kubeconfig file with the rights of the agent on this Node, which must exist, into `dir`, with `ca.crt`
@@ -46,29 +46,6 @@ impl Cluster {
         let authority = self.control_plane.authority().pem();
         let server = format!("https://{}", self.address());
         kubeconfig::write(dir, &server, Some(&authority), credentials)
-    }
-
-    /// A token of a `ServiceAccount` that is bound to a Node, as a pod's token is: its user has the claim
-    /// `authentication.kubernetes.io/node-name`.
-    pub async fn token_for_node(
-        &self,
-        namespace: &str,
-        service_account: &str,
-        node: &str,
-    ) -> Result<String> {
-        let uid = &self.node(node).await?["metadata"]["uid"];
-        let reference = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid});
-        let uri = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
-        let request = json!({
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"boundObjectRef": reference},
-        });
-        let answer = self
-            .request(Method::POST, &uri, "application/json", Some(&request))
-            .await?;
-        let token = answer["status"]["token"].as_str();
-        Ok(token.context("a token")?.to_owned())
     }
 
     /// The manifests of `rbac/` may hold the namespace and the `ServiceAccount`, or leave them to the workload's.

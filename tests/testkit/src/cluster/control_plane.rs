@@ -165,6 +165,11 @@ impl ControlPlane {
         &self.authority
     }
 
+    /// What the tokens of accounts are signed with.
+    pub(super) fn token_key(&self) -> PathBuf {
+        self.directory.join("tokens.key")
+    }
+
     pub(super) fn audit_log(&self) -> PathBuf {
         self.directory.join("audit.log")
     }
