@@ -1,5 +1,7 @@
 //! The command line. Every flag has an environment variable.
 
+mod tenants;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,6 +15,8 @@ use crate::config::{self, HttpGet};
 use crate::logging::Format;
 use crate::manifests::{Form, OWN, Part};
 use crate::taint::TaintMatcher;
+
+pub use tenants::TenantArgs;
 
 /// Where the HTTP server listens unless told otherwise.
 const DEFAULT_LISTEN: SocketAddr =
@@ -251,6 +255,9 @@ pub struct ManifestsArgs {
     /// The SELinux type of untaint's containers, where hosts confine the use of files and sockets.
     #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = config::parse_selinux_type)]
     pub selinux_type: Option<String>,
+    /// Policies against the pods of others.
+    #[command(flatten)]
+    pub tenants: TenantArgs,
 }
 
 /// `--listen`.

@@ -20,6 +20,7 @@ pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         image: args.image,
         exact_tolerations: args.exact_tolerations,
         selinux_type: args.selinux_type,
+        tenants: args.tenants.into(),
     };
     let rendered = manifests.render(&args.only);
     print(&rendered.map_err(|error| usage(&error))?)

@@ -15,6 +15,7 @@ mod workload;
 
 pub use account::{Account, OWN};
 pub use mounts::MountError;
+pub use policy::{Enforcement, MAY_TOLERATE, Tenants};
 
 use crate::config::{Condition, Configuration, Gate, Observed, Rule};
 
@@ -78,6 +79,8 @@ pub struct Manifests {
     pub exact_tolerations: bool,
     /// The SELinux type of its containers, where the default one may not use what the gates look at.
     pub selinux_type: Option<String>,
+    /// What is asked of the pods of others.
+    pub tenants: Tenants,
 }
 
 impl Manifests {
@@ -89,6 +92,9 @@ impl Manifests {
         }
         if parts.contains(&Part::Rbac) {
             documents.extend(rbac::documents(self));
+        }
+        if parts.contains(&Part::Policy) {
+            documents.extend(policy::documents(self));
         }
         if parts.contains(&Part::Workload) {
             documents.extend(workload::documents(self)?);

@@ -1,0 +1,125 @@
+//! Policies as YAML.
+
+use crate::manifests::text::{indent, scalar};
+
+/// A ValidatingAdmissionPolicy.
+pub(super) struct Policy {
+    /// Its own and its binding's.
+    pub(super) name: String,
+    /// What it is for: lines of comment.
+    pub(super) about: &'static str,
+    /// `matchConstraints.resourceRules`.
+    pub(super) resources: &'static str,
+    /// All must be so for the policy to have a say.
+    pub(super) conditions: Vec<Named>,
+    /// Evaluated when they are used.
+    pub(super) variables: Vec<Named>,
+    /// All must be so. The first that is not gives the message.
+    pub(super) validations: Vec<Validation>,
+}
+
+/// An expression that has a name.
+pub(super) struct Named {
+    /// Lines of comment, or none.
+    pub(super) about: &'static str,
+    pub(super) name: &'static str,
+    pub(super) expression: String,
+}
+
+/// What must be so.
+pub(super) struct Validation {
+    /// Lines of comment, or none.
+    pub(super) about: &'static str,
+    pub(super) expression: String,
+    pub(super) message: Message,
+}
+
+/// What is said where it is not so.
+pub(super) enum Message {
+    Text(String),
+    /// An expression that gives it. It is evaluated for every request that the policy has a say in.
+    Expression(String),
+}
+
+impl Policy {
+    /// The policy and its binding.
+    pub(super) fn documents(&self) -> [String; 2] {
+        let name = &self.name;
+        let binding = format!(
+            "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {name}
+spec:
+  policyName: {name}
+  validationActions: [Deny]
+"
+        );
+        [self.yaml(), binding]
+    }
+
+    /// The policy alone, which does nothing without a binding.
+    pub(super) fn yaml(&self) -> String {
+        let Self {
+            name, resources, ..
+        } = self;
+        format!(
+            "{}apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {name}
+spec:
+  # What cannot be judged is refused.
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+{}  matchConditions:
+{}{}  validations:
+{}",
+            self.about,
+            indent(resources, 4),
+            named(&self.conditions),
+            if self.variables.is_empty() {
+                String::new()
+            } else {
+                format!("  variables:\n{}", named(&self.variables))
+            },
+            list(&self.validations, Validation::yaml),
+        )
+    }
+}
+
+impl Validation {
+    fn yaml(&self) -> String {
+        let message = match &self.message {
+            Message::Text(text) => format!("  message: {}\n", scalar(text)),
+            Message::Expression(expression) => field("messageExpression", expression),
+        };
+        format!(
+            "{}- {}{message}  reason: Forbidden\n",
+            self.about,
+            field("expression", &self.expression).trim_start(),
+        )
+    }
+}
+
+fn named(expressions: &[Named]) -> String {
+    list(expressions, |named| {
+        format!(
+            "- name: {}\n{}{}",
+            named.name,
+            indent(named.about, 2),
+            field("expression", &named.expression)
+        )
+    })
+}
+
+fn list<T>(items: &[T], yaml: impl Fn(&T) -> String) -> String {
+    let items: Vec<_> = items.iter().map(yaml).collect();
+    indent(&items.concat(), 2)
+}
+
+/// A field of an item, as a block.
+fn field(name: &str, expression: &str) -> String {
+    format!("  {name}: |-\n{}", indent(expression, 4))
+}
