@@ -1,0 +1,292 @@
+//! Clusters with the policies in force, and a tenant in them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tempfile::{NamedTempFile, TempDir};
+use testkit::DEADLINE;
+use testkit::cluster::{Cluster, client, fresh};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+/// The tenant's Namespace, in which its ServiceAccount `tenant` may do what those may who have the role `edit`.
+pub(crate) const SHOP: &str = "shop";
+/// The policies' Namespaces of exemption.
+pub(crate) const LISTED: &str = "listed";
+pub(crate) const LABELLED: &str = "labelled";
+/// The exempt ServiceAccount, in [`SHOP`].
+pub(crate) const AGENT: &str = "agent";
+pub(crate) const LABEL: &str = "untaint/may-tolerate-startup-taints";
+
+/// What the agent is configured for where pods are refused.
+const RULES: &str = "
+- {name: network, taint: {key: example.com/network}, gates: []}
+- {name: storage, taint: {key: example.com/storage, value: pending, effect: NoSchedule}, gates: [], dryRun: true}
+";
+
+/// A cluster and who asks it.
+pub(crate) struct Scene {
+    pub(crate) cluster: Cluster,
+    directory: TempDir,
+    tenant: PathBuf,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Caller {
+    /// The ServiceAccount of [`SHOP`], by its token.
+    Tenant,
+    /// A member of `system:masters`.
+    Admin,
+    /// The kubelet of this Node.
+    Kubelet(&'static str),
+    /// As Kubernetes runs it.
+    Scheduler,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    /// What the server took, or its Status.
+    pub(crate) body: Value,
+    /// The texts of the headers of this name.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Answer {
+    pub(crate) fn message(&self) -> &str {
+        self.body["message"].as_str().unwrap_or_default()
+    }
+
+    /// Names of the policies whose warnings came with it.
+    pub(crate) fn warned_by(&self) -> Vec<&str> {
+        let names = self.warnings.iter().map(|warning| {
+            let name = warning.strip_prefix("Validation failed for ValidatingAdmissionPolicy '");
+            name.unwrap().split_once('\'').unwrap().0
+        });
+        names.collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_accepted(&self) {
+        assert!((200..300).contains(&self.code), "{self:?}");
+        assert_eq!(self.warnings, [""; 0]);
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_accepted_with_warning(&self, policy: &str) {
+        assert!((200..300).contains(&self.code), "{self:?}");
+        assert_eq!(self.warned_by(), [policy]);
+    }
+
+    /// The message begins with what API server and binding say.
+    #[track_caller]
+    pub(crate) fn assert_refused(&self, message: &str) {
+        assert_eq!(
+            (self.code, self.body["reason"].as_str()),
+            (403, Some("Forbidden")),
+            "{self:?}"
+        );
+        assert!(
+            self.message().contains(message),
+            "{:?}: {message}",
+            self.message()
+        );
+    }
+}
+
+/// The cluster of this test program where pods are refused, by the policies `untaint-tolerations` and
+/// `untaint-node-names`.
+pub(crate) async fn refusing() -> Option<&'static Scene> {
+    static SCENE: OnceCell<Option<Scene>> = OnceCell::const_new();
+    let scene = SCENE.get_or_init(|| async {
+        let scene = Scene::start(&[]).await?;
+        let flags = [
+            "--toleration-policy",
+            "--node-name-policy=Deny",
+            "--exempt-namespace=listed",
+            "--exempt-service-account=shop:agent,elsewhere:default",
+        ];
+        scene.apply_policies(RULES, &flags).await;
+        scene.policies_are_in_force().await;
+        Some(scene)
+    });
+    scene.await.as_ref()
+}
+
+impl Scene {
+    /// With the Namespaces and their tenant, without policies.
+    pub(crate) async fn start(flags: &[&str]) -> Option<Self> {
+        let cluster = fresh(flags).await?;
+        for namespace in [SHOP, LISTED, LABELLED, "elsewhere", "untaint"] {
+            let create = ["create", "namespace", namespace];
+            cluster.kubectl(&create).await.unwrap();
+        }
+        let label = format!("{LABEL}=true");
+        for command in [
+            vec!["label", "namespace", LABELLED, &label],
+            vec!["create", "serviceaccount", "tenant", "-n", SHOP],
+            // What the role `edit` is made of; the controller that puts it together does not run here.
+            vec![
+                "create",
+                "rolebinding",
+                "tenant",
+                "-n",
+                SHOP,
+                "--clusterrole=system:aggregate-to-edit",
+                "--serviceaccount=shop:tenant",
+            ],
+        ] {
+            cluster.kubectl(&command).await.unwrap();
+        }
+        let token = ["create", "token", "tenant", "-n", SHOP];
+        let token = cluster.kubectl(&token).await.unwrap();
+        let directory = TempDir::new().unwrap();
+        let tenant = cluster.kubeconfig(directory.path(), token.trim()).unwrap();
+        Some(Self {
+            cluster,
+            directory,
+            tenant,
+        })
+    }
+
+    /// Applies what the program writes for these rules.
+    pub(crate) async fn apply_policies(&self, rules: &str, flags: &[&str]) {
+        let manifests = policies(self.directory.path(), rules, flags);
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), manifests).unwrap();
+        let path = file.path().to_str().unwrap();
+        let apply = ["apply", "--warnings-as-errors", "--filename", path];
+        self.cluster.kubectl(&apply).await.unwrap();
+    }
+
+    /// A policy takes effect some time after it is there.
+    async fn policies_are_in_force(&self) {
+        self.wait_for(async || {
+            let mut tolerating = pod(json!({"tolerations": [{"operator": "Exists"}]}));
+            let tolerations = self.try_pod(Caller::Tenant, SHOP, &tolerating).await.code == 403;
+            let named = pod(json!({"nodeName": "node"}));
+            let names = self.try_pod(Caller::Tenant, SHOP, &named).await.code == 403;
+            tolerating["spec"]["nodeName"] = json!("node");
+            let deployment = json!({"template": template(&tolerating["spec"])});
+            let deployment = crate::templates::deployment(&deployment);
+            let uri = "/apis/apps/v1/namespaces/shop/deployments?dryRun=All";
+            let answer = self.post(Caller::Tenant, uri, &deployment).await;
+            tolerations && names && answer.warnings.len() == 2
+        })
+        .await;
+    }
+
+    /// Asks until it is so.
+    pub(crate) async fn wait_for(&self, is_so: impl AsyncFn() -> bool) {
+        let asked = async { while !is_so().await {} };
+        timeout(DEADLINE, asked).await.unwrap();
+    }
+
+    /// Whether this pod could be made there; it is not.
+    pub(crate) async fn try_pod(&self, caller: Caller, namespace: &str, pod: &Value) -> Answer {
+        let uri = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
+        self.post(caller, &uri, pod).await
+    }
+
+    pub(crate) async fn post(&self, caller: Caller, uri: &str, object: &Value) -> Answer {
+        self.ask(caller, Method::POST, uri, "application/json", object)
+            .await
+    }
+
+    /// A strategic merge patch.
+    pub(crate) async fn patch(&self, caller: Caller, uri: &str, patch: &Value) -> Answer {
+        let kind = "application/strategic-merge-patch+json";
+        self.ask(caller, Method::PATCH, uri, kind, patch).await
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        caller: Caller,
+        method: Method,
+        uri: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(uri);
+        request = request.header("content-type", content_type);
+        match caller {
+            Caller::Tenant | Caller::Admin => {}
+            Caller::Kubelet(node) => {
+                request = request
+                    .header("impersonate-user", format!("system:node:{node}"))
+                    .header("impersonate-group", "system:nodes");
+            }
+            Caller::Scheduler => {
+                request = request.header("impersonate-user", "system:kube-scheduler");
+            }
+        }
+        let request = request.body(Body::from(body.to_string().into_bytes()));
+        let answer = self.client(caller).await.send(request.unwrap()).await;
+        let (head, body) = answer.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let warnings = head.headers.get_all("warning").iter().map(text_of_warning);
+        Answer {
+            code: head.status.as_u16(),
+            body: serde_json::from_slice(&body).unwrap(),
+            warnings: warnings.collect(),
+        }
+    }
+
+    async fn client(&self, caller: Caller) -> Client {
+        match caller {
+            Caller::Tenant => client(&self.tenant).await.unwrap(),
+            _ => self.cluster.client().await.unwrap(),
+        }
+    }
+}
+
+/// `299 - "text"`.
+fn text_of_warning(header: &http::HeaderValue) -> String {
+    let text = header.to_str().unwrap();
+    let text = text.strip_prefix("299 - \"").unwrap();
+    let text = text.strip_suffix('"').unwrap();
+    text.replace("\\\"", "\"").replace("\\\\", "\\")
+}
+
+/// What the program writes.
+fn policies(directory: &Path, rules: &str, flags: &[&str]) -> String {
+    let configuration = directory.join("config.yaml");
+    testkit::agent::write_configuration(&configuration, rules).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_untaint"))
+        .args(["manifests", "--only=policy", "--config"])
+        .arg(configuration)
+        .args(flags)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A pod with a container, and what `spec` says.
+pub(crate) fn pod(spec: Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "pod-"},
+        "spec": spec,
+    });
+    pod["spec"]["containers"] = json!([{"name": "main", "image": "main"}]);
+    pod
+}
+
+/// A pod that tolerates this and nothing else.
+pub(crate) fn tolerating(toleration: &Value) -> Value {
+    pod(json!({"tolerations": [toleration]}))
+}
+
+/// A template of pods with this spec.
+pub(crate) fn template(spec: &Value) -> Value {
+    json!({"metadata": {"labels": {"app": "app"}}, "spec": spec})
+}
