@@ -17,6 +17,8 @@ pub use account::{Account, OWN};
 pub use mounts::MountError;
 pub use policy::{Enforcement, MAY_TOLERATE, Tenants};
 
+use thiserror::Error;
+
 use crate::config::{Condition, Configuration, Gate, Observed, Rule};
 
 /// The parts of an installation.
@@ -62,6 +64,19 @@ impl Form {
     }
 }
 
+/// Why manifests cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RenderError {
+    /// A gate looks at a place that cannot be mounted.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// Every configured taint has the effect `PreferNoSchedule`.
+    #[error(
+        "there is no toleration to refuse: taints of the effect PreferNoSchedule keep no pod away, and no rule has another"
+    )]
+    NoBarrier,
+}
+
 /// What the manifests depend on.
 #[derive(Debug, Clone)]
 pub struct Manifests {
@@ -84,8 +99,8 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// These parts, as one stream of YAML documents. Fails where a gate looks at a place that cannot be mounted.
-    pub fn render(&self, parts: &[Part]) -> Result<String, MountError> {
+    /// These parts, as one stream of YAML documents.
+    pub fn render(&self, parts: &[Part]) -> Result<String, RenderError> {
         let mut documents = Vec::new();
         if parts.contains(&Part::Workload) {
             documents.extend(workload::account(self));
@@ -94,7 +109,7 @@ impl Manifests {
             documents.extend(rbac::documents(self));
         }
         if parts.contains(&Part::Policy) {
-            documents.extend(policy::documents(self));
+            documents.extend(policy::documents(self)?);
         }
         if parts.contains(&Part::Workload) {
             documents.extend(workload::documents(self)?);

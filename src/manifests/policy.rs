@@ -4,11 +4,11 @@ mod cel;
 mod tenants;
 mod yaml;
 
-use super::Manifests;
+use super::{Manifests, RenderError};
 
 pub use tenants::{Enforcement, MAY_TOLERATE, Tenants};
 
 /// The policies against pods that slip past start-up taints, as far as they are asked for.
-pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
+pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
     tenants::documents(manifests)
 }

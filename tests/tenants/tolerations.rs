@@ -11,6 +11,13 @@ use crate::scheduler::{BARRIERS, Taint, Toleration};
 const KEY: &str = "example.com/not-ready";
 const GREATEST: &str = "9223372036854775807";
 
+const PREFER: &str = "PreferNoSchedule";
+const BESIDE: Taint = Taint {
+    key: "example.com/beside",
+    value: "none",
+    effect: "NoExecute",
+};
+
 /// What of the taint a rule names, besides its key.
 struct Shape {
     name: &'static str,
@@ -31,20 +38,31 @@ impl Shape {
         }
     }
 
-    fn rule(&self) -> String {
+    fn rules(&self) -> String {
+        let Self { value, effect, .. } = self;
         let mut taint = json!({"key": KEY});
-        if let Some(value) = self.value {
+        if let Some(value) = value {
             taint["value"] = json!(value);
         }
-        if let Some(effect) = self.effect {
+        if let Some(effect) = effect {
             taint["effect"] = json!(effect);
         }
-        json!([{"name": "rule", "taint": taint, "gates": []}]).to_string()
+        let rule = format!("- {{name: rule, taint: {taint}, gates: []}}\n");
+        if *effect != Some(PREFER) {
+            return rule;
+        }
+        // Without any barrier, there is no policy.
+        let Taint { key, value, effect } = BESIDE;
+        let taint = json!({"key": key, "value": value, "effect": effect});
+        format!("{rule}- {{name: beside, taint: {taint}, gates: []}}\n")
     }
 
     /// The taints that the rule may stand for and the scheduler keeps pods away from, as far as a toleration of
     /// [`tolerations`] can tell them apart.
     fn barriers(&self) -> Vec<Taint> {
+        if self.effect == Some(PREFER) {
+            return vec![BESIDE];
+        }
         let values = self.value.map_or_else(
             || vec!["", "ready", "other", "0", "5", GREATEST],
             |value| vec![value],
@@ -73,9 +91,8 @@ impl Shape {
 }
 
 const SHAPES: [Shape; 11] = [
-    // First, so that it is in force once the others are.
-    Shape::new("prefer", None, Some("PreferNoSchedule")),
     Shape::new("any", None, None),
+    Shape::new("prefer", None, Some(PREFER)),
     Shape::new("valued", Some("ready"), None),
     Shape::new("empty", Some(""), None),
     Shape::new("number", Some("5"), None),
@@ -109,7 +126,7 @@ fn tolerations() -> Vec<Toleration> {
                 _ => &["", "ready", "other", "5", "-1"],
             };
             for value in values {
-                for effect in ["", "NoSchedule", "NoExecute", "PreferNoSchedule"] {
+                for effect in ["", "NoSchedule", "NoExecute", PREFER] {
                     all.push(Toleration {
                         key,
                         operator,
@@ -133,13 +150,13 @@ async fn a_toleration_slips_past_a_rule_if_the_scheduler_would_let_it_past_a_tai
     for shape in &SHAPES {
         let account = format!("--service-account={}", shape.name);
         let flags = ["--toleration-policy=Warn", account.as_str()];
-        scene.apply_policies(&shape.rule(), &flags).await;
+        scene.apply_policies(&shape.rules(), &flags).await;
     }
     let everything = tolerating(&json!({"operator": "Exists"}));
     scene
         .wait_for(async || {
             let answer = scene.try_pod(Caller::Tenant, SHOP, &everything).await;
-            answer.warnings.len() == SHAPES.len() - 1
+            answer.warnings.len() == SHAPES.len()
         })
         .await;
 

@@ -1,5 +1,6 @@
 //! Pods that were there before.
 
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::scene::{AGENT, Answer, Caller, LABEL, SHOP, Scene, pod, refusing};
@@ -125,25 +126,17 @@ async fn a_pod_cannot_learn_to_tolerate_a_start_up_taint_nor_get_an_exempt_accou
         return;
     };
     let uri = pod_from_before(scene, "learning", pod(json!({}))).await;
-    let everything = json!([{"operator": "Exists"}]);
-    let answer = tolerate(scene, &uri, &everything).await;
-    answer.assert_refused("{operator: Exists} tolerates example.com/network");
-    // A put as well.
-    let mut whole = scene
-        .ask(Caller::Tenant, http::Method::GET, &uri, "", &Value::Null)
-        .await
-        .body;
-    whole["spec"]["tolerations"] = everything.clone();
-    let put = scene
-        .ask(
-            Caller::Tenant,
-            http::Method::PUT,
-            &uri,
-            "application/json",
-            &whole,
-        )
-        .await;
-    put.assert_refused("{operator: Exists} tolerates example.com/network");
+    let get = scene.ask(Caller::Admin, Method::GET, &uri, "", &Value::Null);
+    let mut whole = get.await.body;
+    // Those that every pod is given.
+    let tolerations = whole["spec"]["tolerations"].as_array_mut().unwrap();
+    tolerations.push(json!({"operator": "Exists"}));
+    let answer = tolerate(scene, &uri, &json!(tolerations)).await;
+    answer.assert_refused("start-up taints: {operator: Exists} tolerates example.com/network");
+    let json = "application/json";
+    let put = scene.ask(Caller::Tenant, Method::PUT, &uri, json, &whole);
+    let words = "start-up taints: {operator: Exists} tolerates example.com/network";
+    put.await.assert_refused(words);
 
     // Of a pod in the namespace of the account.
     let mut own = pod(json!({"serviceAccountName": "tenant"}));
@@ -156,7 +149,7 @@ async fn a_pod_cannot_learn_to_tolerate_a_start_up_taint_nor_get_an_exempt_accou
     let uri = format!("{pods}/own");
     for patch in [
         json!({"spec": {"serviceAccountName": AGENT}}),
-        json!({"spec": {"serviceAccountName": AGENT, "tolerations": everything}}),
+        json!({"spec": {"serviceAccountName": AGENT, "tolerations": [{"operator": "Exists"}]}}),
     ] {
         let answer = scene.patch(Caller::Tenant, &uri, &patch).await;
         // By Kubernetes itself, before any policy.

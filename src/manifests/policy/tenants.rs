@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::cel;
 use super::yaml::{Message, Named, Policy, Validation};
 use crate::manifests::text::{indent, scalar};
-use crate::manifests::{Account, Manifests};
+use crate::manifests::{Account, Manifests, RenderError};
 
 /// The label with which a Namespace is exempt, its value being `true`.
 pub const MAY_TOLERATE: &str = "untaint/may-tolerate-startup-taints";
@@ -37,24 +37,28 @@ pub enum Enforcement {
 }
 
 /// Those that are asked for, each with its bindings.
-pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
+pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
     let tenants = &manifests.tenants;
-    let tolerations = tenants.tolerations.map(|enforcement| Subject {
-        enforcement,
-        // Tolerations can be added to a pod that is there.
-        operations: "CREATE, UPDATE",
-        policy: tolerations::policy(manifests),
-    });
-    let node_names = tenants.node_names.map(|enforcement| Subject {
-        enforcement,
-        // Later on, each has its Node.
-        operations: "CREATE",
-        policy: node_names(manifests),
-    });
-    let subjects = tolerations.into_iter().chain(node_names);
-    subjects
-        .flat_map(|subject| subject.documents(manifests))
-        .collect()
+    let mut documents = Vec::new();
+    if let Some(enforcement) = tenants.tolerations {
+        let subject = Subject {
+            enforcement,
+            // Tolerations can be added to a pod that is there.
+            operations: "CREATE, UPDATE",
+            policy: tolerations::policy(manifests)?,
+        };
+        documents.extend(subject.documents(manifests));
+    }
+    if let Some(enforcement) = tenants.node_names {
+        let subject = Subject {
+            enforcement,
+            // Later on, each has its Node.
+            operations: "CREATE",
+            policy: node_names(manifests),
+        };
+        documents.extend(subject.documents(manifests));
+    }
+    Ok(documents)
 }
 
 /// One of the policies.

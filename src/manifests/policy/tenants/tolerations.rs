@@ -1,16 +1,16 @@
 //! Which tolerations slip past a start-up taint: `ToleratesTaint` in k8s.io/api/core/v1, in CEL.
 
 use super::{PODS_AND_TEMPLATES, is_exempt, not_a_kubelet, pod, remedy};
-use crate::manifests::Manifests;
 use crate::manifests::policy::cel;
 use crate::manifests::policy::yaml::{Message, Named, Policy, Validation};
+use crate::manifests::{Manifests, RenderError};
 use crate::taint::{Effect, TaintMatcher};
 
 const ABOUT: &str = "# A pod that tolerates a start-up taint does not wait for what the taint stands for: it runs on nodes that are not ready.
 # What DaemonSets' pods tolerate by themselves (node.kubernetes.io/...) is no start-up taint.
 ";
 
-pub(super) fn policy(manifests: &Manifests) -> Policy {
+pub(super) fn policy(manifests: &Manifests) -> Result<Policy, RenderError> {
     let name = format!("{}-tolerations", manifests.account.objects());
     // It is evaluated for every pod, also where there is no bypass.
     let message = format!(
@@ -18,7 +18,7 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
          variables.bypasses.map(found, found[0]).join('; ') +\n{}",
         remedy(&name)
     );
-    Policy {
+    Ok(Policy {
         name,
         about: ABOUT,
         resources: PODS_AND_TEMPLATES,
@@ -26,7 +26,7 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
         variables: vec![
             pod(),
             is_exempt(&manifests.tenants),
-            taints(manifests),
+            taints(manifests)?,
             added(),
             bypasses(),
         ],
@@ -35,21 +35,24 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
             expression: "variables.bypasses.size() == 0 || variables.isExempt".into(),
             message: Message::Expression(message),
         }],
-    }
+    })
 }
 
 /// A rule with `dryRun` counts as any other: that untaint leaves the taint alone does not let pods past it.
-fn taints(manifests: &Manifests) -> Named {
+fn taints(manifests: &Manifests) -> Result<Named, RenderError> {
     let rules = manifests.configuration.rules.iter();
     let barriers = rules.filter(|rule| rule.taint.effect != Some(Effect::PreferNoSchedule));
     let taints: Vec<_> = barriers.map(|rule| taint(&rule.taint)).collect();
-    Named {
+    if taints.is_empty() {
+        return Err(RenderError::NoBarrier);
+    }
+    Ok(Named {
         about: "# Of all rules, with dryRun or without. Without value or effect, any. Those of the effect PreferNoSchedule keep no pod
 # away and are left out.
 ",
         name: "taints",
         expression: format!("[\n  {}\n]", taints.join(",\n  ")),
-    }
+    })
 }
 
 /// As a map of strings, since CEL in Kubernetes has no lists or maps of mixed types.
@@ -101,14 +104,23 @@ fn bypasses() -> Named {
         expression: "variables.tolerations.map(t, variables.taints.map(taint,
   t.?key.orValue('') in ['', taint.key] &&
   (has(taint.effect) ? t.?effect.orValue('') in ['', taint.effect] : t.?effect.orValue('') != 'PreferNoSchedule') &&
-  (t.?operator.orValue('') in ['', 'Equal'] ? !has(taint.value) || t.?value.orValue('') == taint.value :
-    t.operator == 'Lt' ? (has(taint.number) ? int(taint.number) < int(t.value) : !has(taint.value) && 0 < int(t.value)) :
-    t.operator == 'Gt' ? (has(taint.number) ? int(taint.number) > int(t.value) : !has(taint.value) && 9223372036854775807 > int(t.value)) :
-    true),
+  (
+    t.?operator.orValue('') in ['', 'Equal'] ?
+      !has(taint.value) || t.?value.orValue('') == taint.value :
+    t.operator == 'Lt' ?
+      (has(taint.number) ? int(t.value) > int(taint.number) : !has(taint.value) && int(t.value) > 0) :
+    t.operator == 'Gt' ?
+      (has(taint.number) ? int(t.value) < int(taint.number) :
+        !has(taint.value) && int(t.value) < 9223372036854775807) :
+    true
+  ),
   '{' + [
-    ?t.?key.optMap(key, 'key: ' + key), ?t.?operator.optMap(operator, 'operator: ' + operator),
-    ?t.?value.optMap(value, 'value: ' + value), ?t.?effect.optMap(effect, 'effect: ' + effect)
-  ].join(', ') + '} tolerates ' + taint.key + taint.?value.optMap(value, '=' + value).orValue('') +
+    ?t.?key.optMap(key, 'key: ' + key),
+    ?t.?operator.optMap(operator, 'operator: ' + operator),
+    ?t.?value.optMap(value, 'value: ' + value),
+    ?t.?effect.optMap(effect, 'effect: ' + effect)
+  ].join(', ') + '} tolerates ' +
+  taint.key + taint.?value.optMap(value, '=' + value).orValue('') +
   taint.?effect.optMap(effect, ':' + effect).orValue('')
 )).filter(found, found.size() > 0)"
             .into(),
