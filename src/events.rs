@@ -11,6 +11,8 @@ use crate::notice::{Notice, What};
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
 
+/// `reportingController`: a qualified name, without a domain, as there is none of untaint's own.
+pub const CONTROLLER: &str = "untaint";
 /// The API server takes no longer note, in bytes.
 const MAX_NOTE: usize = 1024;
 

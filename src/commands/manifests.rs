@@ -20,6 +20,7 @@ pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         image: args.image,
         exact_tolerations: args.exact_tolerations,
         selinux_type: args.selinux_type,
+        check_node_uid: args.check_node_uid,
         tenants: args.tenants.into(),
     };
     let rendered = manifests.render(&args.only);

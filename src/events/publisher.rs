@@ -12,15 +12,13 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
-use super::{bad_file, event};
+use super::{CONTROLLER, bad_file, event};
 use crate::api::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
 use crate::logging::Repetition;
 use crate::notice::Notice;
 use crate::tokens::Tokens;
 
-/// `reportingController`: a qualified name, without a domain, as there is none of untaint's own.
-const CONTROLLER: &str = "untaint";
 /// The API server takes no longer `reportingInstance`.
 const MAX_INSTANCE: usize = 128;
 /// Events that wait to be sent; those that find no room are given up. It fills only while the API server is away.

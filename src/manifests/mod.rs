@@ -94,6 +94,8 @@ pub struct Manifests {
     pub exact_tolerations: bool,
     /// The SELinux type of its containers, where the default one may not use what the gates look at.
     pub selinux_type: Option<String>,
+    /// Have the policy demand that tokens are for the very Node, not for an earlier one of its name.
+    pub check_node_uid: bool,
     /// What is asked of the pods of others.
     pub tenants: Tenants,
 }

@@ -1,5 +1,7 @@
 //! Expressions in CEL, of what Kubernetes 1.30 knows of it.
 
+use super::yaml::{Message, Named, Validation};
+use crate::manifests::Account;
 use crate::taint::TaintMatcher;
 
 /// A string. Keys, values, labels and names have a form without quotes and backslashes.
@@ -27,8 +29,59 @@ pub(super) fn any(expressions: impl IntoIterator<Item = String>) -> String {
     match expressions.as_slice() {
         [] => "false".into(),
         [one] => one.clone(),
-        many => format!("({})", many.join(") || (")),
+        many => format!("({})", many.join(") ||\n(")),
     }
+}
+
+/// By its name alone: a token without claims must not slip past.
+pub(super) fn account(account: &Account) -> Named {
+    Named {
+        about: "# Whatever its token claims: one that claims nothing must not slip past.\n",
+        name: "account",
+        expression: format!("request.userInfo.username == {}", string(&account.user())),
+    }
+}
+
+/// What the token says of what it is for; empty if nothing.
+pub(super) fn claim(name: &str) -> String {
+    let claim = string(&format!("authentication.kubernetes.io/{name}"));
+    format!("request.userInfo.?extra[?{claim}][?0].orValue('')")
+}
+
+/// The variable `node`.
+pub(super) fn node() -> Named {
+    Named {
+        about: "# The Node of the pod that the token was made for.\n",
+        name: "node",
+        expression: claim("node-name"),
+    }
+}
+
+/// The token says for which Node it is.
+pub(super) fn has_node() -> Validation {
+    Validation {
+        about: "",
+        expression: "variables.node != ''".into(),
+        message: Message::Text(
+            "this token does not say for which Node it is: it has no claim authentication.kubernetes.io/node-name; \
+             those that pods are given have it from Kubernetes 1.30 on, those in Secrets never"
+                .into(),
+        ),
+    }
+}
+
+/// `field` of the object is as it was, but for these of its fields: compared both ways, without a list of what there is.
+pub(super) fn same_but(field: &str, fields: &[&str]) -> String {
+    let (new, old) = (
+        format!("dyn(object.{field})"),
+        format!("dyn(oldObject.{field})"),
+    );
+    let fields: Vec<_> = fields.iter().map(|field| string(field)).collect();
+    let fields = fields.join(", ");
+    format!(
+        "{new}.all(f, f in [{fields}] || f in {old} && {new}[f] == {old}[f]) &&\n\
+         {old}.all(f, f in [{fields}] || f in {new})"
+    )
 }
 
 #[cfg(test)]
@@ -64,6 +117,6 @@ mod tests {
         let of = |expressions: &[&str]| any(expressions.iter().map(ToString::to_string));
         assert_eq!(of(&[]), "false");
         assert_eq!(of(&["a && b"]), "a && b");
-        assert_eq!(of(&["a && b", "c"]), "(a && b) || (c)");
+        assert_eq!(of(&["a && b", "c"]), "(a && b) ||\n(c)");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use http::Method;
 use serde_json::json;
 
@@ -36,29 +36,6 @@ impl Cluster {
             Some(&self.control_plane.authority()?),
             &Credentials::Token(token),
         )
-    }
-
-    /// A token of a `ServiceAccount` that is bound to a Node, as a pod's token is: its user has the claim
-    /// `authentication.kubernetes.io/node-name`.
-    pub async fn token_for_node(
-        &self,
-        namespace: &str,
-        service_account: &str,
-        node: &str,
-    ) -> Result<String> {
-        let uid = &self.node(node).await?["metadata"]["uid"];
-        let reference = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid});
-        let uri = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
-        let request = json!({
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"boundObjectRef": reference},
-        });
-        let answer = self
-            .request(Method::POST, &uri, "application/json", Some(&request))
-            .await?;
-        let token = answer["status"]["token"].as_str();
-        Ok(token.context("a token")?.to_owned())
     }
 
     /// The manifests of `rbac/` may hold the namespace and the `ServiceAccount`, or leave them to the workload's.

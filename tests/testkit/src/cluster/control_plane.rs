@@ -105,6 +105,11 @@ impl ControlPlane {
         Ok(fs::read_to_string(self.directory.join("ca.crt"))?)
     }
 
+    /// What the tokens of ServiceAccounts are signed with.
+    pub(super) fn token_key(&self) -> PathBuf {
+        self.directory.join("tokens.key")
+    }
+
     pub(super) fn audit_log(&self) -> PathBuf {
         self.directory.join("audit.log")
     }

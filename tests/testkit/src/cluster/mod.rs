@@ -8,6 +8,7 @@ mod nodes;
 mod process;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use self::control_plane::ControlPlane;
 use crate::assets::CONTROL_PLANE;
 use crate::skip::say;
 
+const JSON: &str = "application/json";
 /// A chosen port may be taken by the time it is used; so often a start is tried.
 const ATTEMPTS: usize = 3;
 
@@ -150,6 +152,15 @@ impl Cluster {
             String::from_utf8_lossy(&output.stderr)
         );
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Applies these objects, which are YAML, as the administrator.
+    pub async fn apply(&self, objects: &str) -> Result<()> {
+        let file = NamedTempFile::new()?;
+        std::fs::write(file.path(), objects)?;
+        let file = file.path().to_str().context("a path in UTF-8")?;
+        self.kubectl(&["apply", "--filename", file]).await?;
+        Ok(())
     }
 
     /// One request to etcd's JSON gateway.

@@ -11,10 +11,9 @@ use kube::core::WatchEvent;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::Cluster;
+use super::{Cluster, JSON};
 use crate::{DEADLINE, nodes};
 
-const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 impl Cluster {

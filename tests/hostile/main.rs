@@ -1,0 +1,20 @@
+//! What somebody could do with a token of the agent, tried on the real API server with the manifests that the program
+//! makes: nothing but the agent's own work on the one Node. With `--nocapture`, tables of the requests.
+
+#![expect(
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "the helpers of tests fail as tests do, and tables are for people"
+)]
+
+mod changes;
+mod events;
+mod installation;
+mod nodes;
+mod others;
+mod request;
+mod shared;
+mod tokens;
+mod validations;
+mod work;

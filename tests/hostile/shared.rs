@@ -1,0 +1,102 @@
+//! The account of a CNI or a vendor: all of its rights but those to taints.
+
+use http::Method;
+use serde_json::{Value, json};
+use untaint::manifests::Form;
+
+use crate::changes;
+use crate::installation::{Installation, Options, rich_node};
+use crate::nodes::{own_condition, own_removal};
+use crate::request::{By, MERGE, Request};
+
+const FORMS: [Form; 3] = [Form::Sidecar, Form::InitContainer, Form::PostStart];
+
+#[tokio::test]
+async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
+    for form in FORMS {
+        let name = format!("shared-{}", form.as_str());
+        let options = Options {
+            form,
+            ..Options::default()
+        };
+        let Some(shared) = Installation::new(&name, options).await else {
+            return;
+        };
+        shared.be_too_generous().await;
+        let [own, other] = [format!("{name}-own"), format!("{name}-other")];
+        let own = rich_node(shared.cluster, &own).await;
+        let other = rich_node(shared.cluster, &other).await;
+        let client = shared
+            .client_for(own["metadata"]["name"].as_str().unwrap())
+            .await;
+        let claimless = shared.cluster.token(&name, "agent").await.unwrap();
+        let claimless = shared.client(&claimless).await;
+
+        let not_other = "the token is for the Node ";
+        let mut refused: Vec<(Request, &str)> = Vec::new();
+        for change in changes::of_taints(&own) {
+            let message = change.message;
+            refused.extend(
+                change
+                    .requests(&own, "")
+                    .into_iter()
+                    .map(|request| (request, message)),
+            );
+        }
+        let on_other = own_removal(&other).requests(&other, "");
+        refused.extend(on_other.into_iter().map(|request| (request, not_other)));
+        for (request, message) in refused {
+            let answer = request.send(&client).await;
+            let is_conflict = answer.code == 409;
+            let is_right = answer.refused_by() == By::Policy && answer.message().contains(message);
+            assert!(is_right || is_conflict, "{}: {answer:?}", request.name);
+        }
+        for request in own_removal(&own).requests(&own, "") {
+            let answer = request.send(&claimless).await;
+            let is_right = answer.message().contains("does not say for which Node");
+            assert!(
+                is_right || answer.code == 409,
+                "{}: {answer:?}",
+                request.name
+            );
+        }
+
+        // With whatever token, and on every Node.
+        for (client, node) in [(&client, &other), (&claimless, &own)] {
+            for request in others(node) {
+                let answer = request.dry().send(client).await;
+                assert!(matches!(answer.code, 200 | 201), "{answer:?}");
+            }
+        }
+        let uri = format!(
+            "/api/v1/nodes/{}",
+            own["metadata"]["name"].as_str().unwrap()
+        );
+        let both = json!({
+            "metadata": {"labels": {"x": "y"}},
+            "spec": {"taints": own_removal(&own).fields[0].2},
+        });
+        let answer = Request::patch("", uri, MERGE, both).send(&client).await;
+        assert_eq!(answer.code, 200, "{answer:?}");
+    }
+}
+
+/// What an account may have other reasons for.
+fn others(node: &Value) -> Vec<Request> {
+    let name = node["metadata"]["name"].as_str().unwrap();
+    let uri = format!("/api/v1/nodes/{name}");
+    let mut requests = own_condition(node).requests(node, "/status");
+    // Not as another field manager, who would be in the way of the owners.
+    requests.retain(|request| !request.uri.contains("fieldManager"));
+    for patch in [
+        json!({"metadata": {"labels": {"x": "y"}, "annotations": {"x": "y"}}}),
+        json!({"spec": {"unschedulable": true}}),
+        json!({"spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]}}),
+    ] {
+        requests.push(Request::patch("", &uri, MERGE, patch));
+    }
+    requests.push(Request::new("", Method::DELETE, uri, Value::Null));
+    let new = json!({"metadata": {"name": "new"}, "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}});
+    requests.push(Request::new("", Method::POST, "/api/v1/nodes", new));
+    requests
+}
