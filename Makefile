@@ -34,7 +34,7 @@ soak: ## Race other writers in 10,000 removals, reload under stress, and load; a
 
 # The test that says when they are not up to date writes them.
 .PHONY: generate
-generate: ## Write what is generated: the schema of the configuration and the tables of its reference
+generate: ## Write what is generated: manifests, the schema of the configuration, the tables of its reference
 	UNTAINT_GENERATE=true cargo test --quiet --test docs generated
 
 .PHONY: bench

@@ -21,6 +21,9 @@ use thiserror::Error;
 
 use crate::config::{Condition, Configuration, Gate, Observed, Rule};
 
+const HEAD: &str =
+    "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n";
+
 /// The parts of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Part {
@@ -116,7 +119,7 @@ impl Manifests {
         if parts.contains(&Part::Workload) {
             documents.extend(workload::documents(self)?);
         }
-        Ok(documents.join("---\n"))
+        Ok(format!("{HEAD}{}", documents.join("---\n")))
     }
 
     /// The rules that may change something.

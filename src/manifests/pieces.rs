@@ -182,10 +182,10 @@ pub(super) const PROGRAM_VOLUME: &str = "- name: untaint
 ";
 
 pub(super) const THE_VENDOR: &str = "containers:
-# In place of the vendor's container.
+# In place of the vendor's container: it answers some time after its start.
 - name: agent
   image: busybox:1.37
-  args: [sleep, infinity]
+  args: [sh, -c, 'mkdir /tmp/www && echo ok >/tmp/www/healthz && exec httpd -f -p 8080 -h /tmp/www']
   lifecycle:
     postStart:
       exec:

@@ -13,3 +13,4 @@ mod permissions;
 mod pods;
 mod render;
 mod server;
+mod volumes;

@@ -1,11 +1,9 @@
 //! What the workloads may do.
 
-use std::fs;
-
 use serde_json::json;
 use testkit::cluster::shared;
 
-use crate::render::{FORMS, Objects, ROOT};
+use crate::render::{FORMS, Objects, configuration, list};
 
 #[tokio::test]
 async fn every_form_may_get_list_watch_and_patch_nodes_and_nothing_else() {
@@ -34,15 +32,6 @@ async fn the_role_is_bound_to_the_service_account_of_the_pods_and_to_no_other() 
     };
     for form in FORMS {
         let objects = Objects::of_form(cluster, form).await;
-        let account = objects.one("ServiceAccount");
-        assert_eq!(
-            objects.pod()["serviceAccountName"],
-            account["metadata"]["name"],
-            "{form}"
-        );
-        let namespace = &objects.one("DaemonSet")["metadata"]["namespace"];
-        assert_eq!(namespace, &account["metadata"]["namespace"], "{form}");
-
         let binding = objects.one("ClusterRoleBinding");
         assert_eq!(binding["roleRef"]["kind"], "ClusterRole", "{form}");
         assert_eq!(
@@ -52,65 +41,82 @@ async fn the_role_is_bound_to_the_service_account_of_the_pods_and_to_no_other() 
         );
         let subject = json!({
             "kind": "ServiceAccount",
-            "name": account["metadata"]["name"],
-            "namespace": account["metadata"]["namespace"],
+            "name": objects.pod()["serviceAccountName"],
+            "namespace": objects.one("DaemonSet")["metadata"]["namespace"],
         });
         assert_eq!(binding["subjects"], json!([subject]), "{form}");
     }
 }
 
-#[tokio::test]
-async fn each_optional_role_is_for_one_resource_and_the_service_account_of_the_pods() {
-    let Some(cluster) = shared().await else {
-        return;
-    };
-    let bound = Objects::of_form(cluster, "daemonset").await;
-    let watch = &["list", "watch"][..];
-    for (file, kind, namespace, group, resource, verbs) in [
+/// Everything that the roles of a configuration grant, as `namespace group/resource verb,verb`.
+fn granted(objects: &Objects) -> Vec<String> {
+    let roles = ["ClusterRole", "Role"]
+        .map(|kind| objects.all(kind))
+        .concat();
+    let mut granted = Vec::new();
+    for role in roles {
+        let namespace = role["metadata"]["namespace"].as_str().unwrap_or("-");
+        for rule in list(&role["rules"]) {
+            let words = |field: &str| {
+                let words = list(&rule[field]).iter().map(|word| word.as_str().unwrap());
+                words.collect::<Vec<_>>().join(",")
+            };
+            let (group, resource) = (words("apiGroups"), words("resources"));
+            granted.push(format!("{namespace} {group}/{resource} {}", words("verbs")));
+        }
+        let binding = format!("{}Binding", role["kind"].as_str().unwrap());
+        let bindings = objects.all(&binding);
+        let mut bindings = bindings.iter();
+        let binding = bindings.find(|binding| {
+            binding["roleRef"]["name"] == role["metadata"]["name"]
+                && binding["metadata"]["namespace"] == role["metadata"]["namespace"]
+        });
+        assert!(binding.is_some(), "{role}");
+    }
+    granted
+}
+
+#[test]
+fn what_is_granted_follows_from_what_the_configuration_uses_and_nothing_else() {
+    const NODES: &str = "- /nodes list,watch,get,patch";
+    for (rest, expected) in [
+        ("", &[NODES][..]),
         (
-            "csinodes",
-            "ClusterRole",
-            None,
-            "storage.k8s.io",
-            "csinodes",
-            watch,
+            "gates: [{name: a, allocatable: {resource: example.com/a}}]",
+            &[NODES],
         ),
-        // The namespace is the one of the command.
-        ("pods", "Role", None, "", "pods", watch),
+        ("gates: [{name: a, nodeCondition: {type: Ready}}]", &[NODES]),
+        ("dryRun: true", &["- /nodes list,watch,get"]),
         (
-            "nodes-status",
-            "ClusterRole",
-            None,
-            "",
-            "nodes/status",
-            &["patch"],
+            "gates: [{name: a, csiDriver: {name: csi.example.com}}]",
+            &[NODES, "- storage.k8s.io/csinodes list,watch"],
         ),
         (
-            "events",
-            "Role",
-            Some("default"),
-            "events.k8s.io",
-            "events",
-            &["create", "patch"],
+            "gates: [{name: a, anyOf: [{name: b, csiDriver: {name: csi.example.com}}]}]",
+            &[NODES, "- storage.k8s.io/csinodes list,watch"],
+        ),
+        (
+            "gates: [{name: a, pods: {namespace: one, matchLabels: {app: a}}}, \
+             {name: b, pods: {namespace: two, matchLabels: {app: b}}}, \
+             {name: c, pods: {namespace: one, matchLabels: {app: c}}}]",
+            &[NODES, "one /pods list,watch", "two /pods list,watch"],
+        ),
+        (
+            "publishCondition: {type: example.com/a}",
+            &[NODES, "- /nodes/status patch"],
+        ),
+        (
+            "publishCondition: {type: example.com/a}\n  dryRun: true",
+            &["- /nodes list,watch,get"],
+        ),
+        (
+            "dryRun: false\nevents: true",
+            &[NODES, "default events.k8s.io/events create,patch"],
         ),
     ] {
-        let yaml = fs::read_to_string(format!("{ROOT}/rbac/optional/{file}.yaml")).unwrap();
-        let objects = Objects(serde_yaml::from_multiple(&yaml).unwrap());
-        assert_eq!(objects.0.len(), 2, "{file}");
-        let role = objects.one(kind);
-        let granted = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-        assert_eq!(role["rules"], json!([granted]), "{file}");
-        let binding = objects.one(&format!("{kind}Binding"));
-        let reference = json!({
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": kind,
-            "name": role["metadata"]["name"],
-        });
-        assert_eq!(binding["roleRef"], reference, "{file}");
-        let subjects = &bound.one("ClusterRoleBinding")["subjects"];
-        assert_eq!(&binding["subjects"], subjects, "{file}");
-        for object in [role, binding] {
-            assert_eq!(object["metadata"]["namespace"], json!(namespace), "{file}");
-        }
+        let file = configuration(rest);
+        let path = file.path().to_str().unwrap();
+        let objects = Objects::written(&["--config", path, "--only", "rbac"]);
+        assert_eq!(granted(&objects), expected, "{rest}");
     }
 }

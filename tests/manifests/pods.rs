@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use testkit::cluster::shared;
-use untaint::config::CniConfig;
 
-use crate::render::{FORMS, Objects, list};
+use crate::render::{FORMS, Objects};
 
 #[tokio::test]
 async fn every_pod_is_admitted_to_every_linux_node_however_tainted_and_is_the_last_to_be_evicted() {
@@ -47,38 +46,12 @@ async fn untaint_has_no_capability_and_can_write_nothing_but_its_own_volume() {
             assert_eq!(context["allowPrivilegeEscalation"], false, "{form}");
             assert_eq!(context["readOnlyRootFilesystem"], true, "{form}");
             assert_eq!(context["privileged"], Value::Null, "{form}");
-            let of_pod = &objects.pod()["securityContext"]["seccompProfile"];
-            let profile = context.get("seccompProfile").unwrap_or(of_pod);
-            assert_eq!(profile["type"], "RuntimeDefault", "{form}");
+            assert_eq!(
+                context["seccompProfile"]["type"], "RuntimeDefault",
+                "{form}"
+            );
         }
     }
-}
-
-/// containerd#6490, calico#8694 (A23): a mount of `net.d` itself would stay with a deleted directory.
-#[tokio::test]
-async fn of_the_host_only_the_parent_of_the_cni_directory_is_mounted_and_read_only() {
-    let Some(cluster) = shared().await else {
-        return;
-    };
-    let cni = CniConfig::default();
-    let parent = cni.dir.parent().unwrap().to_str().unwrap();
-    let mut with_mounts = Vec::new();
-    for form in FORMS {
-        let objects = Objects::of_form(cluster, form).await;
-        let volumes = list(&objects.pod()["volumes"]).iter();
-        for volume in volumes.filter(|volume| !volume["hostPath"].is_null()) {
-            let path = json!({"path": parent, "type": "DirectoryOrCreate"});
-            assert_eq!(volume["hostPath"], path, "{form}");
-            let (runner, _) = objects.runner();
-            let mounts = list(&runner.container["volumeMounts"]);
-            let mount = mounts.iter().find(|mount| mount["name"] == volume["name"]);
-            let mount = mount.unwrap();
-            assert_eq!(mount["mountPath"], parent, "{form}");
-            assert_eq!(mount["readOnly"], true, "{form}");
-            with_mounts.push(form);
-        }
-    }
-    assert_eq!(with_mounts, ["daemonset", "sidecar"]);
 }
 
 /// kubernetes#50345 (B31).

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use clap::Parser as _;
 use serde_json::Value;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use testkit::cluster::Cluster;
 use untaint::cli;
 
@@ -21,6 +21,11 @@ impl Objects {
     /// Of one of the [`FORMS`].
     pub(crate) async fn of_form(cluster: &Cluster, form: &str) -> Self {
         Self::of(cluster, &Path::new(ROOT).join("deploy").join(form)).await
+    }
+
+    /// What `untaint manifests` writes with these arguments.
+    pub(crate) fn written(arguments: &[&str]) -> Self {
+        Self(serde_yaml::from_multiple(&written(arguments).unwrap()).unwrap())
     }
 
     pub(crate) async fn of(cluster: &Cluster, directory: &Path) -> Self {
@@ -96,6 +101,39 @@ impl Objects {
         let mut runs: Vec<_> = runs.collect();
         assert_eq!(runs.len(), 1);
         runs.remove(0)
+    }
+}
+
+/// A configuration file of one rule with these fields besides name and taint.
+pub(crate) fn configuration(rest: &str) -> NamedTempFile {
+    let gates = if rest.contains("gates:") {
+        ""
+    } else {
+        "gates: []"
+    };
+    let text = format!(
+        "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n- name: a\n  \
+         taint: {{key: example.com/a}}\n  {gates}\n  {rest}\n"
+    );
+    let file = NamedTempFile::new().unwrap();
+    fs::write(file.path(), text).unwrap();
+    file
+}
+
+/// The standard output of `untaint manifests` with these arguments, or what it says on the standard error.
+pub(crate) fn written(arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_untaint"))
+        .arg("manifests")
+        .args(arguments)
+        .current_dir(ROOT)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() {
+        Ok(text(output.stdout))
+    } else {
+        assert_eq!(output.status.code(), Some(2));
+        Err(text(output.stderr))
     }
 }
 

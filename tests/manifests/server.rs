@@ -1,13 +1,15 @@
 //! What the real API server says to the manifests.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tempfile::tempdir;
 use testkit::cluster::{Cluster, fresh, shared};
 
-use crate::render::{FORMS, Objects, ROOT, list};
+use crate::render::{FORMS, Objects, ROOT, list, written};
 
 async fn apply(cluster: &Cluster, arguments: &[&str]) {
     let mut all = vec!["apply", "--warnings-as-errors"];
@@ -33,51 +35,56 @@ async fn the_rbac_is_accepted_without_kustomize() {
     apply(cluster, &["--dry-run=server", "--filename", &directory]).await;
 }
 
+/// With all options; each example in one of the forms, each form with some of them.
 #[tokio::test]
-async fn the_optional_roles_are_accepted_one_by_one_and_not_applied_with_the_others() {
+async fn what_is_written_from_an_example_can_be_applied_and_applied_again() {
     let Some(cluster) = shared().await else {
         return;
     };
-    let dry_run = async |arguments: &[&str]| {
-        let all = [
-            &[
-                "apply",
-                "--dry-run=server",
-                "--warnings-as-errors",
-                "-o=name",
-            ],
-            arguments,
-        ]
-        .concat();
-        let names = cluster.kubectl(&all).await.unwrap();
-        names.replace(".rbac.authorization.k8s.io/", " ")
-    };
-    let file = |name: &str| format!("{ROOT}/rbac/{name}");
-    assert_eq!(
-        dry_run(&["--filename", &file("")]).await,
-        "clusterrole untaint\nclusterrolebinding untaint\n"
-    );
-    assert_eq!(
-        dry_run(&["--filename", &file("optional/csinodes.yaml")]).await,
-        "clusterrole untaint-csinodes\nclusterrolebinding untaint-csinodes\n"
-    );
-    assert_eq!(
-        dry_run(&["--filename", &file("optional/nodes-status.yaml")]).await,
-        "clusterrole untaint-nodes-status\nclusterrolebinding untaint-nodes-status\n"
-    );
-    assert_eq!(
-        dry_run(&[
-            "--namespace=kube-system",
-            "--filename",
-            &file("optional/pods.yaml")
-        ])
-        .await,
-        "role untaint-pods\nrolebinding untaint-pods\n"
-    );
-    assert_eq!(
-        dry_run(&["--filename", &file("optional/events.yaml")]).await,
-        "role untaint-events\nrolebinding untaint-events\n"
-    );
+    let examples = fs::read_dir(format!("{ROOT}/examples")).unwrap();
+    let examples = examples.map(|entry| entry.unwrap().path());
+    let is_yaml = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "yaml");
+    let examples: BTreeSet<_> = examples.filter(is_yaml).collect();
+    assert!(examples.len() > FORMS.len());
+    let directory = tempdir().unwrap();
+    for (example, form) in examples.iter().zip(FORMS.into_iter().cycle()) {
+        let namespace = example.file_stem().unwrap().to_str().unwrap();
+        let arguments = [
+            "--config",
+            example.to_str().unwrap(),
+            "--form",
+            form,
+            "--namespace",
+            namespace,
+            "--service-account",
+            "some.account",
+            "--exact-tolerations",
+            "--selinux-type=spc_t",
+            "--image=registry.example.com/untaint@sha256:0123",
+        ];
+        let text = written(&arguments).unwrap();
+        assert_eq!(written(&arguments).unwrap(), text);
+        let file = directory.path().join(namespace);
+        fs::write(&file, &text).unwrap();
+        apply_object(cluster, &namespaced(namespace), &[]).await;
+        let file = file.to_str().unwrap();
+        apply(cluster, &["--filename", file]).await;
+        let again = ["apply", "--output=name", "--filename", file];
+        let again = cluster.kubectl(&again).await.unwrap();
+        let documents = serde_yaml::from_multiple::<Value>(&text).unwrap().len();
+        assert_eq!(again.lines().count(), documents, "{again}");
+    }
+}
+
+fn namespaced(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": name,
+            "labels": {"pod-security.kubernetes.io/enforce": "privileged"},
+        },
+    })
 }
 
 /// kubriX#2944 (B9): where a namespace does not say what its pods may do, the cluster's default decides, and refuses
@@ -106,8 +113,13 @@ async fn every_form_is_accepted_and_so_are_its_pods_where_the_default_is_baselin
 
     for form in FORMS {
         let objects = Objects::of_form(&cluster, form).await;
-        // A dry run finds nothing in a namespace that is not there.
-        apply_object(&cluster, objects.one("Namespace"), &[]).await;
+        // A dry run finds nothing in a namespace that is not there. Other forms than the DaemonSet come to one that is.
+        let namespace = objects.one("DaemonSet")["metadata"]["namespace"].as_str();
+        let namespace = match objects.all("Namespace").as_slice() {
+            [namespace] => (*namespace).clone(),
+            _ => namespaced(namespace.unwrap()),
+        };
+        apply_object(&cluster, &namespace, &[]).await;
         let directory = format!("{ROOT}/deploy/{form}");
         apply(&cluster, &["--dry-run=server", "--kustomize", &directory]).await;
 

@@ -1,0 +1,106 @@
+//! What of the host is mounted for the gates.
+
+use serde_json::Value;
+
+use crate::render::{Objects, configuration, list, written};
+
+/// The host's directories that untaint's container sees, each at its own path and not to be written to.
+fn mounted(objects: &Objects) -> Vec<String> {
+    let (program, _) = objects.runner();
+    let mounts = list(&program.container["volumeMounts"]);
+    let volumes = list(&objects.pod()["volumes"]).iter();
+    let of_host = volumes.filter(|volume| !volume["hostPath"].is_null());
+    let paths = of_host.map(|volume| {
+        let mut mounts = mounts.iter();
+        let mount = mounts.find(|mount| mount["name"] == volume["name"]);
+        let mount = mount.unwrap();
+        assert_eq!(volume["hostPath"]["path"], mount["mountPath"]);
+        assert_eq!(volume["hostPath"]["type"], "DirectoryOrCreate");
+        assert_eq!(mount["readOnly"], true);
+        mount["mountPath"].as_str().unwrap().to_owned()
+    });
+    paths.collect()
+}
+
+/// containerd#6490, calico#8694 (A23): a mount of `net.d` itself would stay with a deleted directory.
+#[test]
+fn each_gate_has_the_directory_around_what_it_looks_at_and_nothing_else_is_mounted() {
+    for (gates, expected) in [
+        ("cniConfig: {}", &["/etc/cni"][..]),
+        (
+            "cniConfig: {dir: /var/lib/rancher/k3s/agent/etc/cni/net.d, binDirs: [/opt/cni/bin]}",
+            &["/opt/cni", "/var/lib/rancher/k3s/agent/etc/cni"],
+        ),
+        ("file: {path: /run/flannel/subnet.env}", &["/run/flannel"]),
+        (
+            "httpGet: {unixSocket: /run/cilium/cilium.sock}",
+            &["/run/cilium"],
+        ),
+        (
+            "grpc: {unixSocket: /run/aws-node/ipamd.sock}",
+            &["/run/aws-node"],
+        ),
+        ("httpGet: {port: 1}", &[]),
+        ("tcpSocket: {port: 1}", &[]),
+        ("exec: {command: [/usr/bin/true]}", &[]),
+        ("file: {path: /proc/sys/net/ipv4/ip_forward}", &[]),
+        ("file: {path: /sys/class/infiniband/mlx5_0}", &[]),
+        (
+            "file: {path: '/opt/a b/\u{e9}: c/ready'}",
+            &["/opt/a b/\u{e9}: c"],
+        ),
+        // One within the other: the outer one shows both.
+        (
+            "anyOf: [{name: b, file: {path: /run/a/b/c}}, {name: c, file: {path: /run/a/d}}, {name: d, file: {path: /run/ab/d}}]",
+            &["/run/a", "/run/ab"],
+        ),
+    ] {
+        let file = configuration(&format!("gates: [{{name: a, {gates}}}]"));
+        let path = file.path().to_str().unwrap();
+        for form in ["daemonset", "sidecar", "init-container"] {
+            let objects = Objects::written(&["--config", path, "--form", form]);
+            assert_eq!(mounted(&objects), expected, "{gates}");
+        }
+        // A hook looks at the file system of the container that it is in.
+        let objects = Objects::written(&["--config", path, "--form", "post-start"]);
+        assert!(mounted(&objects).is_empty());
+    }
+}
+
+#[test]
+fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
+    for path in [
+        "/ready",
+        "/etc/ready",
+        "/var/ready",
+        "/var/run/a.sock",
+        "/etc/untaint/ready",
+    ] {
+        let file = configuration(&format!("gates: [{{name: a, file: {{path: {path}}}}}]"));
+        let error = written(&["--config", file.path().to_str().unwrap()]).unwrap_err();
+        assert_eq!(
+            error,
+            format!(
+                "gate a: {path} cannot be made visible in a pod: the directory around it would be mounted, and holds \
+                 other things that the pod needs; move it into a directory of its own\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn where_hosts_confine_files_the_containers_have_the_type_that_is_asked_for() {
+    for form in ["daemonset", "sidecar", "init-container", "post-start"] {
+        let arguments = ["--config", "examples/cilium.yaml", "--form", form];
+        let plain = Objects::written(&arguments);
+        let confined = Objects::written(&[&arguments[..], &["--selinux-type", "spc_t"]].concat());
+        for (objects, expected) in [(plain, Value::Null), (confined, Value::from("spc_t"))] {
+            for program in objects.programs() {
+                if program.path().is_none() {
+                    let options = &program.container["securityContext"]["seLinuxOptions"];
+                    assert_eq!(options["type"], expected, "{form}");
+                }
+            }
+        }
+    }
+}
