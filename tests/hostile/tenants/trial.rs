@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::scene::{Caller, SHOP, Scene, pod};
+use super::scene::{Caller, SHOP, Scene, pod};
 
 const RULES: &str = "- {name: network, taint: {key: example.com/network}, gates: []}\n";
 

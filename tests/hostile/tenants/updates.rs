@@ -3,7 +3,8 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::scene::{AGENT, Answer, Caller, LABEL, SHOP, Scene, pod, refusing};
+use super::scene::{AGENT, Caller, LABEL, SHOP, Scene, pod, refusing, tolerating};
+use crate::request::{Answer, Request};
 
 /// Makes this pod in a Namespace of its own, while that is exempt; the tenant of [`SHOP`] may change it.
 async fn pod_from_before(scene: &Scene, namespace: &str, mut pod: Value) -> String {
@@ -35,7 +36,7 @@ async fn pod_from_before(scene: &Scene, namespace: &str, mut pod: Value) -> Stri
         "--serviceaccount=shop:tenant",
     ];
     scene.cluster.kubectl(&bind).await.unwrap();
-    let everything = crate::scene::tolerating(&json!({"operator": "Exists"}));
+    let everything = tolerating(&json!({"operator": "Exists"}));
     scene
         .wait_for(async || {
             let answer = scene.try_pod(Caller::Tenant, namespace, &everything).await;
@@ -126,17 +127,16 @@ async fn a_pod_cannot_learn_to_tolerate_a_start_up_taint_nor_get_an_exempt_accou
         return;
     };
     let uri = pod_from_before(scene, "learning", pod(json!({}))).await;
-    let get = scene.ask(Caller::Admin, Method::GET, &uri, "", &Value::Null);
-    let mut whole = get.await.body;
+    let get = Request::new("", Method::GET, &uri, Value::Null);
+    let mut whole = scene.ask(Caller::Admin, get).await.body;
     // Those that every pod is given.
     let tolerations = whole["spec"]["tolerations"].as_array_mut().unwrap();
     tolerations.push(json!({"operator": "Exists"}));
     let answer = tolerate(scene, &uri, &json!(tolerations)).await;
     answer.assert_refused("start-up taints: {operator: Exists} tolerates example.com/network");
-    let json = "application/json";
-    let put = scene.ask(Caller::Tenant, Method::PUT, &uri, json, &whole);
-    let words = "start-up taints: {operator: Exists} tolerates example.com/network";
-    put.await.assert_refused(words);
+    let put = Request::new("", Method::PUT, &uri, whole);
+    let answer = scene.ask(Caller::Tenant, put).await;
+    answer.assert_refused("start-up taints: {operator: Exists} tolerates example.com/network");
 
     // Of a pod in the namespace of the account.
     let mut own = pod(json!({"serviceAccountName": "tenant"}));

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use kube::Client;
-use kube::client::Body;
 use serde_json::{Value, json};
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::TempDir;
 use testkit::DEADLINE;
 use testkit::cluster::{Cluster, client, fresh};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
+
+use crate::request::{Answer, Request, STRATEGIC};
 
 /// The tenant's Namespace, in which its ServiceAccount `tenant` may do what those may who have the role `edit`.
 pub(crate) const SHOP: &str = "shop";
@@ -49,21 +49,7 @@ pub(crate) enum Caller {
     Scheduler,
 }
 
-/// What came of a request.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) code: u16,
-    /// What the server took, or its Status.
-    pub(crate) body: Value,
-    /// The texts of the headers of this name.
-    pub(crate) warnings: Vec<String>,
-}
-
 impl Answer {
-    pub(crate) fn message(&self) -> &str {
-        self.body["message"].as_str().unwrap_or_default()
-    }
-
     /// Names of the policies whose warnings came with it.
     pub(crate) fn warned_by(&self) -> Vec<&str> {
         let names = self.warnings.iter().map(|warning| {
@@ -145,10 +131,9 @@ impl Scene {
         ] {
             cluster.kubectl(&command).await.unwrap();
         }
-        let token = ["create", "token", "tenant", "-n", SHOP];
-        let token = cluster.kubectl(&token).await.unwrap();
+        let token = cluster.token(SHOP, "tenant").await.unwrap();
         let directory = TempDir::new().unwrap();
-        let tenant = cluster.kubeconfig(directory.path(), token.trim()).unwrap();
+        let tenant = cluster.kubeconfig(directory.path(), &token).unwrap();
         Some(Self {
             cluster,
             directory,
@@ -159,11 +144,7 @@ impl Scene {
     /// Applies what the program writes for these rules.
     pub(crate) async fn apply_policies(&self, rules: &str, flags: &[&str]) {
         let manifests = policies(self.directory.path(), rules, flags);
-        let file = NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), manifests).unwrap();
-        let path = file.path().to_str().unwrap();
-        let apply = ["apply", "--warnings-as-errors", "--filename", path];
-        self.cluster.kubectl(&apply).await.unwrap();
+        self.cluster.apply(&manifests).await.unwrap();
     }
 
     /// A policy takes effect some time after it is there.
@@ -175,7 +156,7 @@ impl Scene {
             let names = self.try_pod(Caller::Tenant, SHOP, &named).await.code == 403;
             tolerating["spec"]["nodeName"] = json!("node");
             let deployment = json!({"template": template(&tolerating["spec"])});
-            let deployment = crate::templates::deployment(&deployment);
+            let deployment = super::templates::deployment(&deployment);
             let uri = "/apis/apps/v1/namespaces/shop/deployments?dryRun=All";
             let answer = self.post(Caller::Tenant, uri, &deployment).await;
             tolerations && names && answer.warnings.len() == 2
@@ -191,68 +172,40 @@ impl Scene {
 
     /// Whether this pod could be made there; it is not.
     pub(crate) async fn try_pod(&self, caller: Caller, namespace: &str, pod: &Value) -> Answer {
-        let uri = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
-        self.post(caller, &uri, pod).await
+        let uri = format!("/api/v1/namespaces/{namespace}/pods");
+        let request = Request::new("", Method::POST, uri, pod.clone());
+        self.ask(caller, request.dry()).await
     }
 
     pub(crate) async fn post(&self, caller: Caller, uri: &str, object: &Value) -> Answer {
-        self.ask(caller, Method::POST, uri, "application/json", object)
-            .await
+        let request = Request::new("", Method::POST, uri, object.clone());
+        self.ask(caller, request).await
     }
 
-    /// A strategic merge patch.
     pub(crate) async fn patch(&self, caller: Caller, uri: &str, patch: &Value) -> Answer {
-        let kind = "application/strategic-merge-patch+json";
-        self.ask(caller, Method::PATCH, uri, kind, patch).await
+        let request = Request::patch("", uri, STRATEGIC, patch.clone());
+        self.ask(caller, request).await
     }
 
-    pub(crate) async fn ask(
-        &self,
-        caller: Caller,
-        method: Method,
-        uri: &str,
-        content_type: &str,
-        body: &Value,
-    ) -> Answer {
-        let mut request = Request::builder().method(method).uri(uri);
-        request = request.header("content-type", content_type);
-        match caller {
-            Caller::Tenant | Caller::Admin => {}
-            Caller::Kubelet(node) => {
-                request = request
-                    .header("impersonate-user", format!("system:node:{node}"))
-                    .header("impersonate-group", "system:nodes");
-            }
-            Caller::Scheduler => {
-                request = request.header("impersonate-user", "system:kube-scheduler");
-            }
-        }
-        let request = request.body(Body::from(body.to_string().into_bytes()));
-        let answer = self.client(caller).await.send(request.unwrap()).await;
-        let (head, body) = answer.unwrap().into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        let warnings = head.headers.get_all("warning").iter().map(text_of_warning);
-        Answer {
-            code: head.status.as_u16(),
-            body: serde_json::from_slice(&body).unwrap(),
-            warnings: warnings.collect(),
-        }
+    pub(crate) async fn ask(&self, caller: Caller, mut request: Request) -> Answer {
+        let (user, group) = match caller {
+            Caller::Tenant | Caller::Admin => (None, None),
+            Caller::Kubelet(node) => (Some(format!("system:node:{node}")), Some("system:nodes")),
+            Caller::Scheduler => (Some("system:kube-scheduler".into()), None),
+        };
+        let user = user.map(|user| ("impersonate-user", user));
+        let group = group.map(|group| ("impersonate-group", group.to_owned()));
+        request.headers.extend(user.into_iter().chain(group));
+        request.send(&self.client(caller).await).await
     }
 
-    async fn client(&self, caller: Caller) -> Client {
+    /// For the current runtime; impersonation is the request's.
+    pub(crate) async fn client(&self, caller: Caller) -> Client {
         match caller {
             Caller::Tenant => client(&self.tenant).await.unwrap(),
             _ => self.cluster.client().await.unwrap(),
         }
     }
-}
-
-/// `299 - "text"`.
-fn text_of_warning(header: &http::HeaderValue) -> String {
-    let text = header.to_str().unwrap();
-    let text = text.strip_prefix("299 - \"").unwrap();
-    let text = text.strip_suffix('"').unwrap();
-    text.replace("\\\"", "\"").replace("\\\\", "\\")
 }
 
 /// What the program writes.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{Caller, SHOP, pod, refusing, tolerating};
+use super::scene::{Caller, SHOP, pod, refusing, tolerating};
 
 const REMEDIES: &str = "; a cluster administrator can exempt the namespace, by the label \
                         untaint/may-tolerate-startup-taints=true or in the bindings of the policy \

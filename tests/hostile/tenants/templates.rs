@@ -4,7 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::scene::{AGENT, Caller, SHOP, pod, refusing, template};
+use super::scene::{AGENT, Caller, SHOP, pod, refusing, template};
+use crate::request::Request;
 
 pub(crate) fn deployment(more: &Value) -> Value {
     let mut deployment = json!({
@@ -117,10 +118,8 @@ async fn who_makes_or_changes_a_template_of_pods_that_would_be_refused_is_warned
                 .unwrap()
                 .retain(|_, field| !field.is_null());
             let object = format!("{uri}/{name}");
-            let json = "application/json";
-            let changed = scene
-                .ask(Caller::Admin, Method::PUT, &object, json, &made.body)
-                .await;
+            let put = Request::new("", Method::PUT, &object, made.body);
+            let changed = scene.ask(Caller::Admin, put).await;
             changed.assert_accepted_with_warning(policy);
             // Whatever changes: its next pods would be refused.
             let label = json!({"metadata": {"labels": {"a": "b"}}});

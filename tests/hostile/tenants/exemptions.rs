@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{AGENT, Caller, LABEL, LABELLED, LISTED, SHOP, pod, refusing};
+use super::scene::{AGENT, Caller, LABEL, LABELLED, LISTED, SHOP, pod, refusing};
 
 /// A pod against which both policies are.
 fn slipping(account: Option<&str>) -> Value {

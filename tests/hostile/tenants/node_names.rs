@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::scene::{Caller, SHOP, pod, refusing};
+use super::scene::{Caller, SHOP, pod, refusing};
 
 #[tokio::test]
 async fn a_tenants_pod_with_a_node_name_is_refused_with_the_remedies() {
