@@ -64,3 +64,87 @@ impl From<TenantArgs> for Tenants {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use crate::cli::{Cli, Command};
+    use crate::manifests::{Account, Enforcement, Tenants};
+
+    fn parse(arguments: &[&str]) -> Result<Tenants, String> {
+        let words = ["untaint", "manifests", "--config", "config.yaml"];
+        let cli = Cli::try_parse_from(words.iter().chain(arguments));
+        match cli.map_err(|error| error.to_string())?.command {
+            Command::Manifests(args) => Ok(args.tenants.into()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_policy_denies_unless_it_is_told_to_warn_and_there_is_none_unless_asked_for() {
+        let actions = |arguments: &[&str]| {
+            let tenants = parse(arguments).unwrap();
+            (tenants.tolerations, tenants.node_names)
+        };
+        assert_eq!(actions(&[]), (None, None));
+        assert_eq!(
+            actions(&["--toleration-policy"]),
+            (Some(Enforcement::Deny), None)
+        );
+        assert_eq!(
+            actions(&["--node-name-policy=Deny", "--toleration-policy=Warn"]),
+            (Some(Enforcement::Warn), Some(Enforcement::Deny))
+        );
+        let error = parse(&["--node-name-policy=Audit"]).unwrap_err();
+        assert!(error.contains("[possible values: Deny, Warn]"), "{error}");
+    }
+
+    #[test]
+    fn exemptions_may_be_repeated_or_separated_by_commas_and_need_a_policy() {
+        let exemptions = [
+            "--exempt-namespace=b,a",
+            "--exempt-namespace=c",
+            "--exempt-service-account=shop:agent,shop:x.y",
+        ];
+        let tenants = parse(&[&exemptions[..], &["--node-name-policy"]].concat()).unwrap();
+        let namespaces: Vec<_> = tenants.exempt_namespaces.into_iter().collect();
+        assert_eq!(namespaces, ["a", "b", "c"]);
+        let accounts = tenants.exempt_accounts.iter();
+        let users: Vec<_> = accounts.map(Account::user).collect();
+        assert_eq!(
+            users,
+            [
+                "system:serviceaccount:shop:agent",
+                "system:serviceaccount:shop:x.y"
+            ]
+        );
+        for exemption in exemptions {
+            let error = parse(&[exemption]).unwrap_err();
+            assert!(error.contains("--toleration-policy"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_exempt_account_that_is_none_is_told_of() {
+        for (account, expected) in [
+            (
+                "agent",
+                "must be NAMESPACE:NAME, such as monitoring:node-exporter",
+            ),
+            (
+                "Shop:agent",
+                "the NAMESPACE must be at most 63 lower-case letters",
+            ),
+            (
+                "shop:a'b",
+                "the NAME must be at most 253 lower-case letters",
+            ),
+            ("shop:", "the NAME must be at most 253 lower-case letters"),
+        ] {
+            let account = format!("--exempt-service-account={account}");
+            let error = parse(&["--toleration-policy", &account]).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use super::scene::{AGENT, Caller, LABEL, LABELLED, LISTED, SHOP, pod, refusing};
 
 /// A pod against which both policies are.
 fn slipping(account: Option<&str>) -> Value {
-    let mut pod = pod(json!({"tolerations": [{"operator": "Exists"}], "nodeName": "node"}));
+    let mut pod = pod(&json!({"tolerations": [{"operator": "Exists"}], "nodeName": "node"}));
     if let Some(account) = account {
         pod["spec"]["serviceAccountName"] = json!(account);
     }

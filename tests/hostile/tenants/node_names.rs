@@ -10,7 +10,7 @@ async fn a_tenants_pod_with_a_node_name_is_refused_with_the_remedies() {
         return;
     };
     for caller in [Caller::Tenant, Caller::Admin] {
-        let named = pod(json!({"nodeName": "node-1"}));
+        let named = pod(&json!({"nodeName": "node-1"}));
         let answer = scene.try_pod(caller, SHOP, &named).await;
         answer.assert_refused(
             "pods in the namespace shop may not choose their Node by spec.nodeName (node-1), which goes past start-up \
@@ -28,7 +28,7 @@ async fn a_scheduler_may_bind_a_pod_and_a_tenant_may_not() {
         return;
     };
     scene.cluster.create_node("bound", &[]).await.unwrap();
-    let mut waiting = pod(json!({}));
+    let mut waiting = pod(&json!({}));
     waiting["metadata"] = json!({"name": "waiting"});
     let pods = format!("/api/v1/namespaces/{SHOP}/pods");
     let uri = format!("{pods}/waiting");

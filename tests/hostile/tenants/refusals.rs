@@ -58,7 +58,7 @@ async fn each_toleration_that_slips_past_is_named() {
         {"key": "example.com/other", "operator": "Exists"},
         {"operator": "Exists", "effect": "NoSchedule"},
     ]);
-    let pod = pod(json!({"tolerations": tolerations}));
+    let pod = pod(&json!({"tolerations": tolerations}));
     let answer = scene.try_pod(Caller::Tenant, SHOP, &pod).await;
     answer.assert_refused(
         "taints: {key: example.com/network, operator: Exists} tolerates example.com/network; \
@@ -89,7 +89,7 @@ async fn what_daemon_sets_tolerate_by_themselves_and_what_is_no_start_up_taint_p
         json!({"key": "nvidia.com/gpu", "operator": "Exists"}),
     ];
     let tolerations: Vec<Value> = of_daemon_sets.into_iter().chain(others).collect();
-    for pod in [pod(json!({"tolerations": tolerations})), pod(json!({}))] {
+    for pod in [pod(&json!({"tolerations": tolerations})), pod(&json!({}))] {
         let answer = scene.try_pod(Caller::Tenant, SHOP, &pod).await;
         answer.assert_accepted();
     }
@@ -113,7 +113,7 @@ async fn the_tolerations_of_a_runtime_class_count_as_the_pods_own() {
         .post(Caller::Admin, uri, &class)
         .await
         .assert_accepted();
-    let pod = pod(json!({"runtimeClassName": "sandboxed"}));
+    let pod = pod(&json!({"runtimeClassName": "sandboxed"}));
     // The plugin sees a new class a moment later.
     scene
         .wait_for(async || scene.try_pod(Caller::Tenant, SHOP, &pod).await.code == 403)

@@ -1,13 +1,14 @@
 //! Clusters with the policies in force, and a tenant in them.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Output};
 
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use testkit::DEADLINE;
+use testkit::agent::write_configuration;
 use testkit::cluster::{Cluster, client, fresh};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -32,8 +33,9 @@ const RULES: &str = "
 /// A cluster and who asks it.
 pub(crate) struct Scene {
     pub(crate) cluster: Cluster,
-    directory: TempDir,
+    /// The kubeconfig file of the tenant, in a directory that ends with this.
     tenant: PathBuf,
+    _directory: TempDir,
 }
 
 /// Who asks.
@@ -53,8 +55,12 @@ impl Answer {
     /// Names of the policies whose warnings came with it.
     pub(crate) fn warned_by(&self) -> Vec<&str> {
         let names = self.warnings.iter().map(|warning| {
-            let name = warning.strip_prefix("Validation failed for ValidatingAdmissionPolicy '");
-            name.unwrap().split_once('\'').unwrap().0
+            let text = warning.strip_prefix("Validation failed for ValidatingAdmissionPolicy '");
+            let (name, text) = text.unwrap().split_once("' with binding '").unwrap();
+            let (_, message) = text.split_once("': ").unwrap();
+            // An expression that cannot be evaluated has another.
+            assert!(message.starts_with("pods in the namespace "), "{message}");
+            name
         });
         names.collect()
     }
@@ -136,30 +142,35 @@ impl Scene {
         let tenant = cluster.kubeconfig(directory.path(), &token).unwrap();
         Some(Self {
             cluster,
-            directory,
             tenant,
+            _directory: directory,
         })
     }
 
     /// Applies what the program writes for these rules.
     pub(crate) async fn apply_policies(&self, rules: &str, flags: &[&str]) {
-        let manifests = policies(self.directory.path(), rules, flags);
-        self.cluster.apply(&manifests).await.unwrap();
+        let output = manifests(rules, flags);
+        assert!(output.status.success(), "{output:?}");
+        let yaml = String::from_utf8(output.stdout).unwrap();
+        self.cluster.apply(&yaml).await.unwrap();
     }
 
     /// A policy takes effect some time after it is there.
     async fn policies_are_in_force(&self) {
         self.wait_for(async || {
-            let mut tolerating = pod(json!({"tolerations": [{"operator": "Exists"}]}));
-            let tolerations = self.try_pod(Caller::Tenant, SHOP, &tolerating).await.code == 403;
-            let named = pod(json!({"nodeName": "node"}));
-            let names = self.try_pod(Caller::Tenant, SHOP, &named).await.code == 403;
-            tolerating["spec"]["nodeName"] = json!("node");
-            let deployment = json!({"template": template(&tolerating["spec"])});
-            let deployment = super::templates::deployment(&deployment);
+            let tolerating = json!({"tolerations": [{"operator": "Exists"}]});
+            let named = json!({"nodeName": "node"});
+            let mut refused = 0;
+            for spec in [&tolerating, &named] {
+                let answer = self.try_pod(Caller::Tenant, SHOP, &pod(spec)).await;
+                refused += u32::from(answer.code == 403);
+            }
+            let mut both = pod(&tolerating);
+            both["spec"]["nodeName"] = json!("node");
+            let deployment = super::templates::deployment(&template(&both["spec"]));
             let uri = "/apis/apps/v1/namespaces/shop/deployments?dryRun=All";
             let answer = self.post(Caller::Tenant, uri, &deployment).await;
-            tolerations && names && answer.warnings.len() == 2
+            refused == 2 && answer.warnings.len() == 2
         })
         .await;
     }
@@ -208,22 +219,20 @@ impl Scene {
     }
 }
 
-/// What the program writes.
-fn policies(directory: &Path, rules: &str, flags: &[&str]) -> String {
-    let configuration = directory.join("config.yaml");
-    testkit::agent::write_configuration(&configuration, rules).unwrap();
+/// What the program makes of these rules.
+pub(crate) fn manifests(rules: &str, flags: &[&str]) -> Output {
+    let configuration = NamedTempFile::new().unwrap();
+    write_configuration(configuration.path(), rules).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_untaint"))
         .args(["manifests", "--only=policy", "--config"])
-        .arg(configuration)
+        .arg(configuration.path())
         .args(flags)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+        .output();
+    output.unwrap()
 }
 
 /// A pod with a container, and what `spec` says.
-pub(crate) fn pod(spec: Value) -> Value {
+pub(crate) fn pod(spec: &Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -236,7 +245,7 @@ pub(crate) fn pod(spec: Value) -> Value {
 
 /// A pod that tolerates this and nothing else.
 pub(crate) fn tolerating(toleration: &Value) -> Value {
-    pod(json!({"tolerations": [toleration]}))
+    pod(&json!({"tolerations": [toleration]}))
 }
 
 /// A template of pods with this spec.

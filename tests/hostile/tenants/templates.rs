@@ -7,15 +7,13 @@ use tempfile::NamedTempFile;
 use super::scene::{AGENT, Caller, SHOP, pod, refusing, template};
 use crate::request::Request;
 
-pub(crate) fn deployment(more: &Value) -> Value {
-    let mut deployment = json!({
+pub(crate) fn deployment(template: &Value) -> Value {
+    json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "app"},
-        "spec": {"selector": {"matchLabels": {"app": "app"}}},
-    });
-    deployment["spec"]["template"] = more["template"].clone();
-    deployment
+        "spec": {"selector": {"matchLabels": {"app": "app"}}, "template": template},
+    })
 }
 
 /// Collections, and in each an object whose pods have this spec.
@@ -30,7 +28,7 @@ fn workloads(spec: &Value) -> Vec<(&'static str, Value)> {
     vec![
         (
             "/apis/apps/v1/namespaces/shop/deployments",
-            deployment(&json!({"template": template})),
+            deployment(&template),
         ),
         (
             "/apis/apps/v1/namespaces/shop/replicasets",
@@ -76,11 +74,11 @@ async fn who_makes_or_changes_a_template_of_pods_that_would_be_refused_is_warned
     let Some(scene) = refusing().await else {
         return;
     };
-    let spec = |more: Value| pod(more)["spec"].clone();
-    let slipping = spec(json!({"tolerations": [{"operator": "Exists"}]}));
-    let named = spec(json!({"nodeName": "node"}));
+    let spec = |more: &Value| pod(more)["spec"].clone();
+    let slipping = spec(&json!({"tolerations": [{"operator": "Exists"}]}));
+    let named = spec(&json!({"nodeName": "node"}));
     let harmless =
-        spec(json!({"tolerations": [{"key": "example.com/other", "operator": "Exists"}]}));
+        spec(&json!({"tolerations": [{"key": "example.com/other", "operator": "Exists"}]}));
     for ((name, slips), policy, words) in [
         (
             ("tolerating", &slipping),
@@ -135,7 +133,7 @@ async fn a_template_of_an_exempt_account_is_not_warned_of() {
         return;
     };
     let mut spec =
-        pod(json!({"nodeName": "node", "tolerations": [{"operator": "Exists"}]}))["spec"].clone();
+        pod(&json!({"nodeName": "node", "tolerations": [{"operator": "Exists"}]}))["spec"].clone();
     spec["serviceAccountName"] = json!(AGENT);
     let workloads = workloads(&spec);
     for (uri, object) in &workloads {
@@ -153,9 +151,9 @@ async fn kubectl_prints_the_warning() {
     let Some(scene) = refusing().await else {
         return;
     };
-    let spec = pod(json!({"tolerations": [{"operator": "Exists"}]}))["spec"].clone();
+    let spec = pod(&json!({"tolerations": [{"operator": "Exists"}]}))["spec"].clone();
     let file = NamedTempFile::new().unwrap();
-    let deployment = deployment(&json!({"template": template(&spec)}));
+    let deployment = deployment(&template(&spec));
     std::fs::write(file.path(), deployment.to_string()).unwrap();
     let path = file.path().to_str().unwrap();
     let apply = [

@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream};
 use http::Method;
 use serde_json::json;
 
-use super::scene::{Caller, SHOP, Scene, pod, tolerating};
+use super::scene::{Caller, SHOP, Scene, manifests, pod, tolerating};
 use super::scheduler::{BARRIERS, Taint, Toleration};
 use crate::request::Request;
 
@@ -207,7 +207,7 @@ async fn a_pod_with_many_tolerations_is_judged_by_a_configuration_of_many_rules(
         let tolerations: Vec<_> = others
             .chain([json!({"key": last, "operator": "Exists"})])
             .collect();
-        pod(json!({"tolerations": tolerations}))
+        pod(&json!({"tolerations": tolerations}))
     };
     let bypass = of("example.com/r199");
     scene
@@ -220,4 +220,16 @@ async fn a_pod_with_many_tolerations_is_judged_by_a_configuration_of_many_rules(
         .try_pod(Caller::Tenant, SHOP, &harmless)
         .await
         .assert_accepted();
+}
+
+#[test]
+fn a_configuration_without_a_taint_that_keeps_pods_away_has_no_policy() {
+    let rules = "- {name: rule, taint: {key: example.com/not-ready, effect: PreferNoSchedule}, gates: []}\n";
+    let output = manifests(rules, &["--toleration-policy"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    let expected =
+        "there is no toleration to refuse: taints of the effect PreferNoSchedule keep no pod away";
+    assert!(error.contains(expected), "{error}");
+    assert!(manifests(rules, &["--node-name-policy"]).status.success());
 }

@@ -13,7 +13,7 @@ async fn a_policy_that_is_tried_out_warns_and_leaves_its_words_in_the_audit_log(
     };
     let flags = ["--toleration-policy=Warn", "--node-name-policy=Warn"];
     scene.apply_policies(RULES, &flags).await;
-    let both = pod(json!({"tolerations": [{"operator": "Exists"}], "nodeName": "node"}));
+    let both = pod(&json!({"tolerations": [{"operator": "Exists"}], "nodeName": "node"}));
     scene
         .wait_for(async || {
             let answer = scene.try_pod(Caller::Tenant, SHOP, &both).await;

@@ -62,7 +62,7 @@ async fn a_pod_that_slipped_past_before_can_change_but_not_so_that_it_slips_past
     let mut everything: Value = serde_json::from_str(EVERYTHING_FOR_A_WHILE).unwrap();
     let network = json!({"key": "example.com/network", "value": "a"});
     let spec = json!({"tolerations": [everything, network], "nodeName": "node"});
-    let uri = pod_from_before(scene, "slipped", pod(spec)).await;
+    let uri = pod_from_before(scene, "slipped", pod(&spec)).await;
     for patch in [
         json!({"metadata": {"labels": {"a": "b"}, "finalizers": ["example.com/a"]}}),
         json!({"metadata": {"finalizers": null}}),
@@ -126,7 +126,7 @@ async fn a_pod_cannot_learn_to_tolerate_a_start_up_taint_nor_get_an_exempt_accou
     let Some(scene) = refusing().await else {
         return;
     };
-    let uri = pod_from_before(scene, "learning", pod(json!({}))).await;
+    let uri = pod_from_before(scene, "learning", pod(&json!({}))).await;
     let get = Request::new("", Method::GET, &uri, Value::Null);
     let mut whole = scene.ask(Caller::Admin, get).await.body;
     // Those that every pod is given.
@@ -139,7 +139,7 @@ async fn a_pod_cannot_learn_to_tolerate_a_start_up_taint_nor_get_an_exempt_accou
     answer.assert_refused("start-up taints: {operator: Exists} tolerates example.com/network");
 
     // Of a pod in the namespace of the account.
-    let mut own = pod(json!({"serviceAccountName": "tenant"}));
+    let mut own = pod(&json!({"serviceAccountName": "tenant"}));
     own["metadata"] = json!({"name": "own"});
     let pods = format!("/api/v1/namespaces/{SHOP}/pods");
     scene
