@@ -34,7 +34,7 @@ pub enum ApiError {
     Refused {
         /// The HTTP status, 400 or more.
         code: u16,
-        /// The message of the `Status` object, or the text that came in its place.
+        /// The message of the `Status` object, with its remedy where that is known, or the text that came in its place.
         message: String,
         /// Whether the `Status` names what it is about. A failed `test` of a JSON Patch does not; a denial by an
         /// admission policy or a failed validation does.
@@ -109,7 +109,7 @@ impl ApiError {
             .filter(|seconds| *seconds > 0);
         Self::Refused {
             code: status.code,
-            message: printable(&status.message, MAX_MESSAGE),
+            message: explained(&status.message),
             detailed: details
                 .is_some_and(|details| !details.name.is_empty() || !details.causes.is_empty()),
             retry_after: retry_after
@@ -138,14 +138,28 @@ impl ApiError {
     }
 }
 
-fn is_certificate_error(error: &(dyn Error + 'static)) -> bool {
-    let inner = error
+/// The server's words, and what to do where they do not say.
+fn explained(message: &str) -> String {
+    let mut words = printable(message, MAX_MESSAGE);
+    // The admission plugin NodeRestriction says so to every kubelet.
+    if words.ends_with("is not allowed to modify taints") {
+        words += ": Kubernetes forbids it to the credentials of a kubelet; use those of a ServiceAccount";
+    }
+    words
+}
+
+fn is_certificate_error(mut error: &(dyn Error + 'static)) -> bool {
+    // What an `io::Error` wraps is not its source, and may be another one.
+    while let Some(inner) = error
         .downcast_ref::<io::Error>()
-        .and_then(io::Error::get_ref);
-    let error = inner
-        .and_then(|inner| inner.downcast_ref())
-        .or_else(|| error.downcast_ref());
-    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
+        .and_then(io::Error::get_ref)
+    {
+        error = inner;
+    }
+    matches!(
+        error.downcast_ref(),
+        Some(rustls::Error::InvalidCertificate(_))
+    )
 }
 
 #[cfg(test)]

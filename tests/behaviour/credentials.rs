@@ -41,6 +41,14 @@ async fn a_rotated_certificate_authority_is_read_again_at_once() {
     scene.server.reset_connections();
     scene.set_taints(&[FOREIGN, TAINT]);
     scene.wait_for_taints(&[FOREIGN]).await;
+    agent.wait_for_message("removed the taint").await.unwrap();
+    // With the old authority every request would have failed once.
+    let is_of_certificate = |line: &serde_json::Value| {
+        let error = line["error"].as_str();
+        error.is_some_and(|error| error.contains("certificate"))
+    };
+    let logs = agent.logs();
+    assert!(!logs.iter().any(is_of_certificate), "{logs:#?}");
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! A server that does not allow the removal.
 
+use jiff::{SignedDuration, Timestamp};
 use tempfile::NamedTempFile;
 use testkit::DEADLINE;
 use testkit::api::{Answer, Verb};
+use testkit::cluster::AuditEntry;
 use tokio::time::timeout;
 
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
 
 pub(crate) const REFUSED: &str = "the server refused the removal";
+const FAILED: &str = "a request did not succeed; trying again";
 
 /// Has the server refuse, by an admission policy, to have the taint with this key removed. Gives the policy's file.
 pub(crate) async fn keep_taint(scene: &OnCluster, key: &str) -> NamedTempFile {
@@ -90,9 +93,7 @@ async fn a_removal_that_a_policy_denies_is_told_once_with_its_message_and_succee
     let told = agent
         .logs()
         .iter()
-        .filter(|line| {
-            line["level"] != "DEBUG" && line["message"] == "a request did not succeed; trying again"
-        })
+        .filter(|line| line["level"] != "DEBUG" && line["message"] == FAILED)
         .count();
     assert_eq!(told, 0, "a denial is told by its own line alone");
     let status = agent.status().await.unwrap();
@@ -130,6 +131,32 @@ async fn a_missing_permission_is_told_once_and_the_removal_succeeds_once_it_is_g
         Verb::Patch,
     ];
     assert_eq!(scene.verbs(), read_between);
+}
+
+#[tokio::test]
+async fn a_kubelets_credentials_are_refused_and_untaint_says_what_to_use_instead() {
+    let Some(scene) = OnCluster::with("kubelet", &[TAINT], Gates::open().await).await else {
+        return;
+    };
+    let directory = scene.gates.dir.path();
+    let kubeconfig = scene.cluster.kubelet_kubeconfig(directory, scene.name);
+    let listen = ["--listen", "127.0.0.1:0"];
+    let agent = scene.gates.agent(scene.name, &kubeconfig.unwrap(), &listen);
+    let refused = agent.wait_for_message(REFUSED).await.unwrap();
+    let expected = "403: nodes \"kubelet\" is forbidden: node \"kubelet\" is not allowed to modify taints: Kubernetes \
+                    forbids it to the credentials of a kubelet; use those of a ServiceAccount";
+    assert_eq!(refused["error"], expected);
+    let status = agent.status().await.unwrap();
+    assert_eq!(status["rules"][0]["denied"], expected, "{status:#}");
+
+    agent.wait_for_count(FAILED, 3).await.unwrap();
+    let is_try = |entry: &AuditEntry| entry.user == "system:node:kubelet" && entry.verb == "patch";
+    let tries = scene.cluster.requests(is_try).await.unwrap();
+    let at = |nth: usize| tries[nth].received.parse::<Timestamp>().unwrap();
+    assert!(at(1).duration_since(at(0)) >= SignedDuration::from_secs(1));
+    assert!(at(2).duration_since(at(1)) >= SignedDuration::from_secs(2));
+    assert_eq!(agent.count(REFUSED), 1);
+    assert_eq!(scene.taints().await, [TAINT]);
 }
 
 #[tokio::test]

@@ -256,7 +256,8 @@ impl OnStandIn {
 /// Gives the shipped `ServiceAccount` an optional role, and returns when the server knows that it allows this.
 pub(crate) async fn grant(cluster: &Cluster, role: &str, allows: [&str; 2], namespace: &str) {
     let namespace = ["--namespace", namespace];
-    let apply = ["apply", "--filename", role];
+    // By the server, since several tests may do it at once: of two who find no role, a client fails to make the second.
+    let apply = ["apply", "--server-side", "--filename", role];
     let applied = cluster.kubectl(&[&namespace[..], &apply].concat()).await;
     applied.unwrap();
     let agent = ["--as", "system:serviceaccount:untaint:untaint"];

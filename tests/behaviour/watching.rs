@@ -87,27 +87,6 @@ async fn a_watch_that_breaks_is_followed_by_another_and_nothing_is_missed() {
 }
 
 #[tokio::test]
-async fn a_node_from_a_restored_backup_is_taken_although_its_version_is_lower() {
-    let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
-    for _ in 0..10 {
-        scene.server.update_node("node", |_| ());
-    }
-    let agent = scene.agent(&[]);
-    agent.wait_for_message("watching the node").await.unwrap();
-    let restored = OnStandIn::with(&[TAINT], Gates::open().await).await;
-    // The same kubeconfig now leads to a server whose versions are lower.
-    std::fs::copy(&restored.kubeconfig, &scene.kubeconfig).unwrap();
-    let files = ["ca.crt", "token"];
-    for file in files {
-        let from = restored.kubeconfig.with_file_name(file);
-        std::fs::copy(from, scene.kubeconfig.with_file_name(file)).unwrap();
-    }
-    scene.server.accept_tokens(&["nobody"]);
-    scene.server.reset_connections();
-    restored.wait_for_taints(&[]).await;
-}
-
-#[tokio::test]
 async fn where_streaming_lists_are_refused_it_lists_and_watches_and_remembers() {
     let options = Options {
         streaming_lists: false,

@@ -126,13 +126,6 @@ pub(crate) fn of_nodes(node: &Value) -> Vec<Change> {
             not_spec,
         ),
         Change::of("externalID", [SPEC, "externalID"], json!("thief"), "").of_nobody(),
-        Change::of(
-            "configSource",
-            [SPEC, "configSource"],
-            json!({"configMap": {"namespace": "n", "name": "n", "kubeletConfigKey": "k"}}),
-            "",
-        )
-        .of_nobody(),
     ];
     changes.extend(of_taints(node));
     changes

@@ -76,28 +76,40 @@ pub(crate) async fn rows(cluster: &Cluster, own: &str, other: &str) -> Vec<Row> 
         by_then: By::Policy,
         message: "refused: CREATE in kube-system",
     });
-    let note = json!({"note": "x"});
-    let to_other = json!({"regarding": {"name": other}});
-    for (title, name, patch) in [
-        ("about another Node changed", &of_other, note.clone()),
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    // What an Event is about, the server lets nobody change.
+    for (title, name, patch, by) in [
         (
-            "of another controller changed",
+            "about another Node labelled",
+            &of_other,
+            label.clone(),
+            By::Policy,
+        ),
+        (
+            "of another controller labelled",
             &of_kubelet,
-            json!({"note": "x", "reportingController": "untaint"}),
+            label,
+            By::Policy,
         ),
         (
             "about another Node made the own",
             &of_other,
             json!({"regarding": {"name": own}}),
+            By::Server,
         ),
-        ("of the own made another's", &of_own, to_other),
+        (
+            "of the own made another's",
+            &of_own,
+            json!({"regarding": {"name": other}}),
+            By::Server,
+        ),
     ] {
         let uri = format!("{EVENTS}/{name}");
         let request = Request::patch(format!("Event {title}"), uri, MERGE, patch);
         rows.push(Row {
             request,
-            by: By::Policy,
-            by_then: By::Policy,
+            by,
+            by_then: by,
             message: about,
         });
     }

@@ -49,7 +49,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: too-generous}
 rules:
-- {apiGroups: [""], resources: [nodes, nodes/*], verbs: ["*"]}
+- {apiGroups: [""], resources: [nodes, nodes/status, nodes/proxy], verbs: ["*"]}
 - {apiGroups: [events.k8s.io], resources: [events], verbs: ["*"]}
 "#;
 

@@ -116,13 +116,19 @@ async fn what_the_rules_ask_for_is_let_through_and_only_where_they_ask_for_it() 
     assert_eq!(answer.code, 200, "{answer:?}");
     assert_eq!(remove().await.code, 200);
 
-    // What changes nothing is nobody's concern: the server leaves the status of a Node alone here.
-    let status = json!({"status": {"capacity": {"cpu": "64"}}});
-    let answer = Request::patch("", "/api/v1/nodes/work", MERGE, status)
-        .send(&client)
-        .await;
-    assert_eq!(answer.code, 200, "{answer:?}");
-    assert_eq!(answer.body["status"]["capacity"], Value::Null);
+    // Here the server leaves these alone, and what changes nothing is nobody's concern.
+    let source = json!({"configMap": {"namespace": "n", "name": "n", "kubeletConfigKey": "k"}});
+    let before = cluster.node(node).await.unwrap();
+    for ignored in [
+        json!({"status": {"capacity": {"cpu": "64"}}}),
+        json!({"spec": {"configSource": source}}),
+        json!({"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"}}),
+    ] {
+        let answer = Request::patch("", "/api/v1/nodes/work", MERGE, ignored)
+            .send(&client)
+            .await;
+        assert_eq!((answer.code, &answer.body), (200, &before));
+    }
 
     let answer = Request::new("", Method::POST, EVENTS, event("work", node))
         .send(&client)

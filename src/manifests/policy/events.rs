@@ -39,11 +39,10 @@ fn operation() -> Validation {
     }
 }
 
-/// Also the Event as it was: that of another must not be taken over.
 fn own_node() -> Validation {
     let controller = cel::string(CONTROLLER);
     Validation {
-        about: "# Also of the Event as it was: that of another must not be made its own.\n",
+        about: "# Also of the Event as it was: one of others must be left alone.\n",
         expression: format!(
             "[dyn(object), dyn(oldObject)].all(e, e == null ||\n  \
              e.?regarding.?kind.orValue('') == 'Node' && e.?regarding.?name.orValue('') == variables.node &&\n  \

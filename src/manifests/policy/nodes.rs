@@ -27,7 +27,12 @@ const UPDATES: &str = r#"- apiGroups: [""]
 pub(super) fn policy(manifests: &Manifests) -> Policy {
     let is_own = manifests.form.has_own_account();
     let rules: Vec<_> = manifests.writing_rules().collect();
-    let kinds = is_own.then(|| conditions(&rules)).unwrap_or_default();
+    // The status is not looked at where the account is another's.
+    let kinds = if is_own {
+        conditions(&rules)
+    } else {
+        Vec::new()
+    };
     let mut conditions = vec![cel::account(&manifests.account)];
     let mut validations = Vec::new();
     if is_own {

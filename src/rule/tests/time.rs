@@ -3,16 +3,18 @@
 use super::*;
 use crate::config::{Deadline, DeadlineAction};
 
+fn with_stable_for(stable_for: Duration) -> RuleState {
+    let rule = Rule {
+        stable_for,
+        ..rule()
+    };
+    RuleState::new(rule, None)
+}
+
 #[test]
 fn every_gate_must_have_been_open_without_a_break_for_stable_for() {
     let now = Instant::now();
-    let mut state = RuleState::new(
-        Rule {
-            stable_for: 10 * SECOND,
-            ..rule()
-        },
-        None,
-    );
+    let mut state = with_stable_for(10 * SECOND);
     step(&mut state, now, Some(&tainted()), false);
     step(&mut state, now, Some(&tainted()), true);
     assert_eq!(
@@ -35,13 +37,7 @@ fn every_gate_must_have_been_open_without_a_break_for_stable_for() {
 #[test]
 fn a_gate_that_closes_and_opens_between_two_decisions_starts_stable_for_again() {
     let now = Instant::now();
-    let mut state = RuleState::new(
-        Rule {
-            stable_for: 10 * SECOND,
-            ..rule()
-        },
-        None,
-    );
+    let mut state = with_stable_for(10 * SECOND);
     step(&mut state, now, Some(&tainted()), true);
     state.observe(now + 5 * SECOND, State::Closed);
     state.observe(now + 6 * SECOND, State::Open);
@@ -52,13 +48,7 @@ fn a_gate_that_closes_and_opens_between_two_decisions_starts_stable_for_again() 
 #[test]
 fn a_pause_in_which_nothing_was_evaluated_does_not_count_towards_stable_for() {
     let now = Instant::now();
-    let mut state = RuleState::new(
-        Rule {
-            stable_for: 10 * SECOND,
-            ..rule()
-        },
-        None,
-    );
+    let mut state = with_stable_for(10 * SECOND);
     step(&mut state, now, Some(&tainted()), true);
     let round = state.round();
     state.paused(now + 30 * SECOND);
@@ -125,6 +115,15 @@ fn a_taint_put_back_again_and_again_is_removed_five_times_at_once_and_then_every
     assert_eq!(fights, 3);
 }
 
+/// Tainted, and not registered by Karpenter yet.
+fn held() -> NodeView {
+    let keys = [
+        ("t", "NoSchedule"),
+        ("karpenter.sh/unregistered", "NoExecute"),
+    ];
+    node("u", &keys, &json!({}))
+}
+
 fn with_deadline(action: DeadlineAction) -> RuleState {
     let deadline = Deadline {
         after: 60 * SECOND,
@@ -175,11 +174,7 @@ fn at_its_deadline_a_taint_is_removed_whatever_the_gates_say_if_the_rule_says_so
 #[test]
 fn a_hold_outranks_a_deadline() {
     let now = Instant::now();
-    let keys = [
-        ("t", "NoSchedule"),
-        ("karpenter.sh/unregistered", "NoExecute"),
-    ];
-    let held = node("u", &keys, &json!({}));
+    let held = held();
     let mut state = with_deadline(DeadlineAction::Remove);
     step(&mut state, now, Some(&held), false);
     step(&mut state, now + 60 * SECOND, Some(&held), false);
@@ -236,13 +231,7 @@ fn a_wait_is_told_of_once_after_a_minute_or_a_tenth_of_the_deadline_if_that_is_l
 #[test]
 fn a_wait_is_told_of_only_while_something_is_waited_for_and_not_after_the_deadline() {
     let now = Instant::now();
-    let mut state = RuleState::new(
-        Rule {
-            stable_for: 3600 * SECOND,
-            ..rule()
-        },
-        None,
-    );
+    let mut state = with_stable_for(3600 * SECOND);
     step(&mut state, now, Some(&tainted()), true);
     let stabilizing = step(&mut state, now + 120 * SECOND, Some(&tainted()), true);
     assert_eq!(stabilizing, None);
@@ -262,11 +251,7 @@ fn a_wait_is_told_of_only_while_something_is_waited_for_and_not_after_the_deadli
 #[test]
 fn a_long_hold_is_told_of_like_a_long_wait() {
     let now = Instant::now();
-    let keys = [
-        ("t", "NoSchedule"),
-        ("karpenter.sh/unregistered", "NoExecute"),
-    ];
-    let held = node("u", &keys, &json!({}));
+    let held = held();
     let mut state = RuleState::new(rule(), None);
     step(&mut state, now, Some(&held), true);
     step(&mut state, now, Some(&held), true);

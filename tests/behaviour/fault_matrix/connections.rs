@@ -29,6 +29,39 @@ fn cut(name: &'static str, fault: Act) -> Case {
     }
 }
 
+/// Nothing comes of a removal until the agent has given it up.
+fn silence(name: &'static str, fault: Act) -> Case {
+    Case {
+        name,
+        when: When::Watching,
+        fault,
+        heal: Some((REQUEST_FAILED, pass)),
+        // What was sent meanwhile arrives late; the Node is read before anything else is sent.
+        spent: Spent {
+            watches: 1..=2,
+            gets: 1..=2,
+            patches: 1..=2,
+            connections: 2..=3,
+        },
+        within: 0..=5,
+    }
+}
+
+/// The agent gets nowhere at the start.
+fn away(name: &'static str, fault: Act) -> Case {
+    Case {
+        name,
+        when: When::Start,
+        fault,
+        heal: Some((WATCH_FAILED, pass)),
+        spent: Spent {
+            connections: 2..=4,
+            ..exactly(1, 0, 1, 0)
+        },
+        within: 0..=5,
+    }
+}
+
 #[tokio::test]
 async fn a_connection_that_breaks_at_any_stage_of_a_removal_is_replaced_and_the_node_read_first() {
     survive(vec![
@@ -61,6 +94,25 @@ async fn a_connection_that_breaks_at_any_stage_of_a_removal_is_replaced_and_the_
             fault: |scene| {
                 let reset = Answer::ApplyAndReset;
                 scene.middle.respond_next(Verb::Patch, 1, reset);
+            },
+            heal: None,
+            spent: exactly(2, 1, 1, 2),
+            within: 0..=1,
+        },
+        Case {
+            name: "goaway-before-it-is-applied",
+            when: When::Watching,
+            fault: |scene| scene.middle.respond_next(Verb::Patch, 1, Answer::GoAway),
+            heal: None,
+            spent: exactly(2, 1, 2, 2),
+            within: 0..=1,
+        },
+        Case {
+            name: "goaway-after-it-is-applied",
+            when: When::Watching,
+            fault: |scene| {
+                let goaway = Answer::ApplyAndGoAway;
+                scene.middle.respond_next(Verb::Patch, 1, goaway);
             },
             heal: None,
             spent: exactly(2, 1, 1, 2),
@@ -104,20 +156,18 @@ async fn a_removal_that_has_no_answer_is_looked_after_on_another_connection() {
             spent: exactly(1, 1, 1, 2),
             within: 0..=1,
         },
-        Case {
-            name: "black-hole-around-the-removal",
-            when: When::Watching,
-            fault: |scene| scene.proxy.set(Mode::BlackHole),
-            heal: Some((REQUEST_FAILED, pass)),
-            // What was sent into the hole comes out of it late; the Node is read before anything else is sent.
-            spent: Spent {
-                watches: 1..=2,
-                gets: 1..=2,
-                patches: 1..=2,
-                connections: 2..=3,
-            },
-            within: 0..=5,
-        },
+        silence("black-hole-around-the-removal", |scene| {
+            scene.proxy.set(Mode::BlackHole);
+        }),
+        silence("nothing-reaches-the-server", |scene| {
+            scene.proxy.set(Mode::Swallow(Direction::ToServer));
+        }),
+        silence("nothing-reaches-the-agent", |scene| {
+            scene.proxy.set(Mode::Swallow(Direction::ToClient));
+        }),
+        silence("ten-bytes-a-second", |scene| {
+            scene.proxy.set(Mode::Throttle(10));
+        }),
     ])
     .await;
 }
@@ -125,26 +175,25 @@ async fn a_removal_that_has_no_answer_is_looked_after_on_another_connection() {
 #[tokio::test]
 async fn a_server_that_is_away_at_the_start_or_slow_is_waited_for() {
     survive(vec![
+        away("refused-at-start", |scene| scene.proxy.set(Mode::Refuse)),
+        away("black-hole-at-start", |scene| {
+            scene.proxy.set(Mode::BlackHole);
+        }),
+        away("nothing-reaches-the-server-at-start", |scene| {
+            scene.proxy.set(Mode::Swallow(Direction::ToServer));
+        }),
+        away("nothing-reaches-the-agent-at-start", |scene| {
+            scene.proxy.set(Mode::Swallow(Direction::ToClient));
+        }),
+        away("ten-bytes-a-second-at-start", |scene| {
+            scene.proxy.set(Mode::Throttle(10));
+        }),
         Case {
-            name: "refused-at-start",
+            name: "a-narrow-line",
             when: When::Start,
-            fault: |scene| scene.proxy.set(Mode::Refuse),
-            heal: Some((WATCH_FAILED, pass)),
-            spent: Spent {
-                connections: 2..=4,
-                ..exactly(1, 0, 1, 0)
-            },
-            within: 0..=5,
-        },
-        Case {
-            name: "black-hole-at-start",
-            when: When::Start,
-            fault: |scene| scene.proxy.set(Mode::BlackHole),
-            heal: Some((WATCH_FAILED, pass)),
-            spent: Spent {
-                connections: 2..=3,
-                ..exactly(1, 0, 1, 0)
-            },
+            fault: |scene| scene.proxy.set(Mode::Throttle(4000)),
+            heal: None,
+            spent: exactly(1, 0, 1, 1),
             within: 0..=5,
         },
         Case {

@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use testkit::agent::Agent;
 use testkit::cluster::{self, Cluster};
+use testkit::kubeconfig::point_at;
+use testkit::proxy::FaultProxy;
 
-use super::{OTHERS, SLACK, TAINTS, WATCH_FAILED};
+use super::{OTHERS, REQUEST_FAILED, SLACK, TAINTS, WATCH_FAILED};
 use crate::scene::{Gates, own_taints};
 
 const NODE: &str = "node";
@@ -65,6 +68,81 @@ async fn a_server_that_stops_and_starts_or_loses_its_data_is_survived() {
     assert_eq!(status["api"]["watching"], true, "{status:#}");
     assert!(!agent.has_ended().unwrap());
     assert!(agent.logs().iter().all(|line| line["level"] != "ERROR"));
+}
+
+/// kube-apiserver says GOAWAY after one answer of fifty, so that connections spread over its replicas.
+#[tokio::test]
+async fn a_server_that_says_goaway_now_and_then_is_asked_once_for_each_removal() {
+    let Some(cluster) = cluster::fresh(&["--goaway-chance=0.02"]).await else {
+        return;
+    };
+    let gates = Gates::closed().await;
+    // Each is removed five times at full speed.
+    let keys: Vec<_> = (0..200).map(|nth| format!("taint-{nth}")).collect();
+    let rule = |key: &String| format!("- {{name: {key}, taint: {{key: {key}}}, gates: []}}\n");
+    gates.configure(&keys.iter().map(rule).collect::<String>());
+    cluster.create_node(NODE, &[]).await.unwrap();
+    let directory = gates.dir.path();
+    let kubeconfig = cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    let proxy = FaultProxy::start(cluster.address()).await.unwrap();
+    point_at(&kubeconfig, proxy.address()).unwrap();
+    let agent = gates.agent(NODE, &kubeconfig, &[]);
+    let mut removals = 0;
+    for key in keys.iter().cycle().take(5 * keys.len()) {
+        let taint = format!("{key}:NoSchedule");
+        cluster.set_taints(NODE, &[&taint]).await.unwrap();
+        removals += 1;
+        let removed = agent.wait_for_count("removed the taint", removals);
+        removed.await.unwrap();
+        if proxy.connections() >= 4 {
+            break;
+        }
+    }
+    assert!(proxy.connections() >= 4, "{removals} removals");
+    let requests = requests(&cluster).await;
+    let patches = requests.iter().filter(|(verb, _)| verb == "patch");
+    assert_eq!(patches.count(), removals, "{requests:?}");
+    assert_eq!(agent.count(REQUEST_FAILED), 0);
+}
+
+/// Nodes, accounts and rights are the same as before, and all versions are lower than what the agent knows.
+#[tokio::test]
+async fn a_server_whose_data_is_a_restored_backup_is_believed() {
+    let Some(mut cluster) = cluster::fresh(&[]).await else {
+        return;
+    };
+    let gates = Gates::open().await;
+    let old = cluster.create_node(NODE, &TAINTS).await.unwrap();
+    let directory = gates.dir.path();
+    let kubeconfig = cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    cluster.stop_api_server();
+    cluster.back_up_data().unwrap();
+    cluster.start_api_server().await.unwrap();
+
+    let listen = ["--listen", "127.0.0.1:0"];
+    let agent = gates.agent(NODE, &kubeconfig, &listen);
+    removed(&cluster, &agent, 1, 0).await;
+    let mut version = 0;
+    for nth in 0..100 {
+        let label = json!({"metadata": {"labels": {"nth": nth.to_string()}}});
+        version = version_of(&cluster.patch_node(NODE, &label).await.unwrap());
+    }
+    let is_known = |line: &Value| line["resource_version"] == version;
+    agent.wait_for_log(is_known).await.unwrap();
+
+    let before = requests(&cluster).await.len();
+    cluster.stop_api_server();
+    cluster.restore_data().unwrap();
+    cluster.start_api_server().await.unwrap();
+    removed(&cluster, &agent, 2, before).await;
+    let node = cluster.node(NODE).await.unwrap();
+    assert_eq!(node["metadata"]["uid"], old["metadata"]["uid"]);
+    assert!(version_of(&node) < version, "{node:#}");
+}
+
+fn version_of(node: &Value) -> u64 {
+    let version = node["metadata"]["resourceVersion"].as_str();
+    version.unwrap().parse().unwrap()
 }
 
 /// Returns when the agent has seen a taint for the `nth` time, with how many requests it has sent so far.

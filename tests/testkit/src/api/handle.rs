@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::object::Id;
 use super::route::{Route, Verb};
 use super::script::{Answer, Reply};
-use super::serve::Connection;
+use super::serve::{ALL, Connection, NONE};
 use super::status::Status;
 use super::upstream::line;
 use super::watch::Watch;
@@ -78,10 +78,15 @@ async fn decide(
         Some(Answer::Reply(scripted)) => return reply(scripted),
         Some(Answer::Hang) => {}
         Some(Answer::Reset) => connection.reset.notify_one(),
+        Some(Answer::GoAway) => connection.go_away(NONE),
         Some(Answer::ApplyAndHang) => drop(usual.await),
         Some(Answer::ApplyAndReset) => {
             drop(usual.await);
             connection.reset.notify_one();
+        }
+        Some(Answer::ApplyAndGoAway) => {
+            drop(usual.await);
+            connection.go_away(ALL);
         }
     }
     pending().await

@@ -16,10 +16,14 @@ pub enum Answer {
     Hang,
     /// The connection is reset; the request is not carried out.
     Reset,
+    /// The connection ends with a GOAWAY that says that the request was not looked at; it is not carried out.
+    GoAway,
     /// The request is carried out, then silence.
     ApplyAndHang,
     /// The request is carried out, then the connection is reset.
     ApplyAndReset,
+    /// The request is carried out, then the connection ends with a GOAWAY that says that it may have been.
+    ApplyAndGoAway,
 }
 
 /// A reply that is written out.

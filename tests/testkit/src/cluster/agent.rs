@@ -30,12 +30,22 @@ impl Cluster {
 
     /// Writes a kubeconfig file for the holder of this token, with `ca.crt` and `token` beside it, and returns its path.
     pub fn kubeconfig(&self, dir: &Path, token: &str) -> Result<PathBuf> {
-        kubeconfig::write(
-            dir,
-            &format!("https://{}", self.address()),
-            Some(&self.control_plane.authority()?),
-            &Credentials::Token(token),
-        )
+        self.kubeconfig_of(dir, &Credentials::Token(token))
+    }
+
+    /// Writes a kubeconfig file with the credentials of this Node's kubelet into `dir`, with its files beside it, and
+    /// returns its path.
+    pub fn kubelet_kubeconfig(&self, dir: &Path, node: &str) -> Result<PathBuf> {
+        let authority = self.control_plane.authority();
+        let kubelet = authority.client(&format!("system:node:{node}"), "system:nodes")?;
+        let (certificate, key) = (kubelet.cert.pem(), kubelet.signing_key.serialize_pem());
+        self.kubeconfig_of(dir, &Credentials::Certificate(&certificate, &key))
+    }
+
+    fn kubeconfig_of(&self, dir: &Path, credentials: &Credentials<'_>) -> Result<PathBuf> {
+        let authority = self.control_plane.authority().pem();
+        let server = format!("https://{}", self.address());
+        kubeconfig::write(dir, &server, Some(&authority), credentials)
     }
 
     /// The manifests of `rbac/` may hold the namespace and the `ServiceAccount`, or leave them to the workload's.

@@ -3,9 +3,10 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use http::Request;
 use rcgen::KeyPair;
 use tempfile::TempDir;
@@ -21,20 +22,51 @@ const START: Duration = Duration::from_secs(90);
 /// There is nothing to wait for but an answer, so that is asked for so often.
 const POLL: Duration = Duration::from_millis(50);
 
+/// Directories of etcd's data.
+const DATA: &str = "etcd";
+const BACKUP: &str = "etcd-backup";
+
 /// Every request at level Metadata. A watch is logged when it has started and again when it ends.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
 "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
 
 /// The two processes and their files.
 pub(super) struct ControlPlane {
-    // Dropped in this order: etcd takes the directory with it.
-    api_server: Process,
-    _etcd: Process,
+    // Dropped in this order.
+    api_server: Program,
+    etcd: Program,
+    /// Takes the directory with it.
+    _keeper: Process,
     directory: PathBuf,
     etcd_url: String,
-    program: PathBuf,
-    arguments: Vec<String>,
     address: SocketAddr,
+    authority: Authority,
+}
+
+/// A program that can be started anew.
+struct Program {
+    path: PathBuf,
+    arguments: Vec<String>,
+    log: PathBuf,
+    process: Process,
+}
+
+impl Program {
+    fn start(path: PathBuf, arguments: Vec<String>, log: PathBuf) -> Result<Self> {
+        let process = Process::start(&path, &arguments, &log, None)?;
+        Ok(Self {
+            path,
+            arguments,
+            log,
+            process,
+        })
+    }
+
+    fn restart(&mut self) -> Result<()> {
+        self.process.kill();
+        self.process = Process::start(&self.path, &self.arguments, &self.log, None)?;
+        Ok(())
+    }
 }
 
 impl ControlPlane {
@@ -46,14 +78,18 @@ impl ControlPlane {
             format!("http://{}", free_address()?),
         );
         let address = free_address()?;
-        let arguments = arguments(directory.path(), address, &etcd_url, flags)?;
+        let authority = Authority::new()?;
+        let arguments = arguments(directory.path(), &authority, address, &etcd_url, flags)?;
 
-        // From here on the process removes it, even if this one is killed.
+        // From here on a process removes it, even if this one is killed.
         let directory = directory.keep();
-        let etcd = Process::start(
-            &programs.join("etcd"),
-            &[
-                format!("--data-dir={}", directory.join("etcd").display()),
+        let forever = Path::new("sleep");
+        let log = directory.join("keeper.log");
+        let keeper = Process::start(forever, &["infinity"], &log, Some(&directory))?;
+        let etcd = Program::start(
+            programs.join("etcd"),
+            vec![
+                format!("--data-dir={}", directory.join(DATA).display()),
                 format!("--listen-client-urls={etcd_url}"),
                 format!("--advertise-client-urls={etcd_url}"),
                 format!("--listen-peer-urls={peer_url}"),
@@ -61,32 +97,55 @@ impl ControlPlane {
                 format!("--initial-cluster=default={peer_url}"),
                 "--unsafe-no-fsync".to_owned(),
             ],
-            &directory.join("etcd.log"),
-            Some(&directory),
+            directory.join("etcd.log"),
         )?;
-        let program = programs.join("kube-apiserver");
-        let api_server = Process::start(&program, &arguments, &log(&directory), None)?;
+        let log = directory.join("kube-apiserver.log");
+        let api_server = Program::start(programs.join("kube-apiserver"), arguments, log)?;
         let mut control_plane = Self {
             api_server,
-            _etcd: etcd,
+            etcd,
+            _keeper: keeper,
             directory,
             etcd_url,
-            program,
-            arguments,
             address,
+            authority,
         };
         control_plane.ready().await?;
         Ok(control_plane)
     }
 
     pub(super) fn stop_api_server(&mut self) {
-        self.api_server.kill();
+        self.api_server.process.kill();
     }
 
     pub(super) async fn start_api_server(&mut self) -> Result<()> {
-        let log = log(&self.directory);
-        self.api_server = Process::start(&self.program, &self.arguments, &log, None)?;
+        self.api_server.restart()?;
         self.ready().await
+    }
+
+    /// Keeps what etcd holds; kube-apiserver is stopped.
+    pub(super) fn back_up(&mut self) -> Result<()> {
+        self.exchange_data(DATA, BACKUP)
+    }
+
+    /// Makes etcd hold what it held then; kube-apiserver is stopped.
+    pub(super) fn restore(&mut self) -> Result<()> {
+        self.exchange_data(BACKUP, DATA)
+    }
+
+    /// A copy of a database that is being written to may be torn.
+    fn exchange_data(&mut self, from: &str, to: &str) -> Result<()> {
+        self.etcd.process.kill();
+        let to = self.directory.join(to);
+        if to.exists() {
+            fs::remove_dir_all(&to)?;
+        }
+        let copied = Command::new("cp")
+            .arg("-R")
+            .args([&self.directory.join(from), &to])
+            .status()?;
+        ensure!(copied.success(), "cp: {copied}");
+        self.etcd.restart()
     }
 
     pub(super) fn etcd_url(&self) -> &str {
@@ -101,11 +160,12 @@ impl ControlPlane {
         self.directory.join("kubeconfig")
     }
 
-    pub(super) fn authority(&self) -> Result<String> {
-        Ok(fs::read_to_string(self.directory.join("ca.crt"))?)
+    /// Which both sides trust.
+    pub(super) fn authority(&self) -> &Authority {
+        &self.authority
     }
 
-    /// What the tokens of ServiceAccounts are signed with.
+    /// What the tokens of accounts are signed with.
     pub(super) fn token_key(&self) -> PathBuf {
         self.directory.join("tokens.key")
     }
@@ -127,8 +187,8 @@ impl ControlPlane {
             let Err(error) = client.request_text(request).await else {
                 return Ok(());
             };
-            if self.api_server.has_ended()? || Instant::now() > deadline {
-                let log = fs::read_to_string(log(&self.directory)).unwrap_or_default();
+            if self.api_server.process.has_ended()? || Instant::now() > deadline {
+                let log = fs::read_to_string(&self.api_server.log).unwrap_or_default();
                 bail!("kube-apiserver is not ready: {error}\n{}", tail(&log));
             }
             sleep(POLL).await;
@@ -139,11 +199,11 @@ impl ControlPlane {
 /// Writes what kube-apiserver reads, and the administrator's kubeconfig, into `directory`.
 fn arguments(
     directory: &Path,
+    authority: &Authority,
     address: SocketAddr,
     etcd_url: &str,
     flags: &[&str],
 ) -> Result<Vec<String>> {
-    let authority = Authority::new()?;
     let server = authority.server(
         &["127.0.0.1", "::1", "localhost", "kubernetes"],
         Duration::ZERO,
@@ -195,10 +255,6 @@ fn arguments(
 /// Of a port that was free just now.
 fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
-}
-
-fn log(directory: &Path) -> PathBuf {
-    directory.join("kube-apiserver.log")
 }
 
 /// The last lines, where a reason for an early end is.

@@ -110,6 +110,17 @@ impl Cluster {
         Ok(())
     }
 
+    /// Keeps what etcd holds, for [`Self::restore_data`]; kube-apiserver is stopped.
+    pub fn back_up_data(&mut self) -> Result<()> {
+        self.control_plane.back_up()
+    }
+
+    /// Gives etcd the data it had at the time of [`Self::back_up_data`], with the revisions of then; kube-apiserver is
+    /// stopped.
+    pub fn restore_data(&mut self) -> Result<()> {
+        self.control_plane.restore()
+    }
+
     /// Where kube-apiserver listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

@@ -25,11 +25,22 @@ pub enum Mode {
     /// Accepts, and hands nothing on until the mode changes: what was sent meanwhile then arrives, as after a
     /// network partition.
     BlackHole,
+    /// The same for what goes in this direction; what goes in the other one arrives.
+    Swallow(Direction),
     /// Hands everything on this much later.
     Delay(Duration),
+    /// Hands on so many bytes a second in each direction.
+    Throttle(u32),
     /// Closes a connection when it has handed on so many bytes in this direction, counted from when the mode was
     /// set, or from the connection's start.
     Cut(Direction, usize),
+}
+
+impl Mode {
+    /// Whether nothing gets through to there.
+    fn swallows(self, direction: Direction) -> bool {
+        self == Self::BlackHole || self == Self::Swallow(direction)
+    }
 }
 
 /// Where bytes go.

@@ -2,11 +2,12 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch::Receiver;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{Direction, Mode, State};
 
@@ -25,7 +26,7 @@ pub(super) async fn relay(
 
     // A black hole must not be seen by the server either.
     tokio::select! {
-        _ = state.wait_for(|state| state.mode != Mode::BlackHole) => {}
+        _ = state.wait_for(|state| !state.mode.swallows(Direction::ToServer)) => {}
         _ = &mut reset => return client.set_zero_linger(),
     }
     let mut server = TcpStream::connect(upstream).await?;
@@ -61,8 +62,8 @@ async fn pump(
     loop {
         let read = from.read(&mut buffer).await?;
         // The proxy outlives its connections, so this fails only when nobody is left to notice.
-        let passing = state.wait_for(|state| state.mode != Mode::BlackHole).await;
-        let current = *passing.map_err(io::Error::other)?;
+        let passing = state.wait_for(|state| !state.mode.swallows(direction));
+        let current = *passing.await.map_err(io::Error::other)?;
         if current.settings != settings {
             settings = current.settings;
             handed_on = 0;
@@ -77,10 +78,37 @@ async fn pump(
             Mode::Cut(of, limit) if of == direction => read.min(limit.saturating_sub(handed_on)),
             _ => read,
         };
-        to.write_all(&buffer[..allowed]).await?;
+        let mut rest = &buffer[..allowed];
+        if let Mode::Throttle(rate) = current.mode {
+            rest = trickle(rest, &mut to, rate, &mut state).await?;
+        }
+        to.write_all(rest).await?;
         handed_on += allowed;
         if matches!(current.mode, Mode::Cut(of, limit) if of == direction && handed_on == limit) {
             return Err(ErrorKind::ConnectionAborted.into());
         }
     }
+}
+
+/// Hands bytes on at so many a second until the mode is set anew, and returns what is left.
+async fn trickle<'b>(
+    mut bytes: &'b [u8],
+    to: &mut (impl AsyncWrite + Unpin),
+    rate: u32,
+    state: &mut Receiver<State>,
+) -> io::Result<&'b [u8]> {
+    let settings = state.borrow().settings;
+    // Ten times a second, or a byte at a time.
+    let piece = rate.div_ceil(10);
+    let pause = Duration::from_secs(1) * piece / rate;
+    while !bytes.is_empty() {
+        let (now, later) = bytes.split_at(bytes.len().min(piece as usize));
+        to.write_all(now).await?;
+        bytes = later;
+        let set = state.wait_for(|state| state.settings != settings);
+        if timeout(pause, set).await.is_ok() {
+            break;
+        }
+    }
+    Ok(bytes)
 }

@@ -75,6 +75,64 @@ async fn a_black_hole_swallows_open_and_new_connections_until_the_mode_changes()
 }
 
 #[tokio::test]
+async fn what_is_swallowed_in_one_direction_arrives_in_the_other() {
+    let (proxy, _server) = echo().await;
+    let mut stream = connect(&proxy).await;
+    exchange(&mut stream, "a").await.unwrap();
+    for direction in [Direction::ToServer, Direction::ToClient] {
+        proxy.set(Mode::Swallow(direction));
+        stream.write_all(b"b").await.unwrap();
+        let silence = timeout(Duration::from_millis(50), stream.read(&mut [0; 8])).await;
+        assert!(silence.is_err(), "{direction:?}");
+        proxy.set(Mode::Pass);
+        assert_eq!(exchange(&mut stream, "c").await.unwrap(), "b");
+        let mut last = [0; 1];
+        timeout(DEADLINE, stream.read_exact(&mut last))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(&last, b"c");
+    }
+
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let proxy = FaultProxy::start(server.local_addr().unwrap())
+        .await
+        .unwrap();
+    proxy.set(Mode::Swallow(Direction::ToClient));
+    connect(&proxy).await.write_all(b"d").await.unwrap();
+    let mut arrived = timeout(DEADLINE, server.accept()).await.unwrap().unwrap().0;
+    let mut got = String::new();
+    timeout(DEADLINE, arrived.read_to_string(&mut got))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(got, "d");
+}
+
+#[tokio::test]
+async fn bytes_trickle_until_the_mode_changes() {
+    let (proxy, _server) = echo().await;
+    let mut stream = connect(&proxy).await;
+    proxy.set(Mode::Throttle(100));
+    let start = Instant::now();
+    exchange(&mut stream, &"a".repeat(30)).await.unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(200));
+    proxy.set(Mode::Throttle(1));
+    stream.write_all(b"bb").await.unwrap();
+    let mut got = [0; 2];
+    timeout(DEADLINE, stream.read_exact(&mut got[..1]))
+        .await
+        .unwrap()
+        .unwrap();
+    proxy.set(Mode::Pass);
+    timeout(DEADLINE, stream.read_exact(&mut got[1..]))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(&got, b"bb");
+}
+
+#[tokio::test]
 async fn a_reset_ends_every_open_connection_with_an_error() {
     let (proxy, _server) = echo().await;
     let mut open = connect(&proxy).await;
