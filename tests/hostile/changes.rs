@@ -1,8 +1,13 @@
 //! Changes of a Node, and every kind of request that could make them.
 
+mod status;
+mod taints;
+
 use http::Method;
 use serde_json::{Value, json};
 
+pub(crate) use self::status::of_status;
+pub(crate) use self::taints::of_taints;
 use crate::request::{APPLY, By, JSON_PATCH, MERGE, Request, STRATEGIC};
 
 /// A change of some fields of a Node.
@@ -76,7 +81,6 @@ impl Change {
 
 const METADATA: &str = "metadata";
 const SPEC: &str = "spec";
-const TAINTS: &str = "all others must stay as they are";
 
 /// What is not the agent's to change, of a Node of [`crate::installation::rich_node`], through the Node itself.
 pub(crate) fn of_nodes(node: &Value) -> Vec<Change> {
@@ -129,219 +133,4 @@ pub(crate) fn of_nodes(node: &Value) -> Vec<Change> {
     ];
     changes.extend(of_taints(node));
     changes
-}
-
-/// What is not the agent's to change of taints.
-pub(crate) fn of_taints(node: &Value) -> Vec<Change> {
-    let taints = node["spec"]["taints"].as_array().unwrap();
-    let without = |keys: &[&str]| -> Vec<Value> {
-        let mut taints = taints.clone();
-        taints.retain(|taint| !keys.contains(&taint["key"].as_str().unwrap()));
-        taints
-    };
-    let with = |taint: Value| [taints.as_slice(), &[taint]].concat();
-    let changed = |index: usize, field: &str, value: Value| {
-        let mut taints = taints.clone();
-        taints[index][field] = value;
-        taints
-    };
-    let mut swapped = taints.clone();
-    swapped.swap(0, 1);
-    let mut own_swapped = taints.clone();
-    own_swapped.swap(0, 2);
-    let added = |key: &str, effect: &str| with(json!({"key": key, "effect": effect}));
-    let lists = [
-        (
-            "a taint of others added",
-            added("thief.example/x", "NoExecute"),
-        ),
-        (
-            "an own taint added",
-            added("example.com/not-ready", "NoSchedule"),
-        ),
-        (
-            "an own taint with another effect put back",
-            added("example.com/storage", "NoExecute"),
-        ),
-        ("an own taint with a value put back", {
-            let mut taints = without(&["example.com/storage"]);
-            taints
-                .push(json!({"key": "example.com/storage", "value": "x", "effect": "NoSchedule"}));
-            taints
-        }),
-        (
-            "an own taint without its value put back",
-            added("example.com/link", "NoSchedule"),
-        ),
-        (
-            "an own taint with another value put back",
-            with(json!({"key": "example.com/link", "value": "down", "effect": "NoSchedule"})),
-        ),
-        (
-            "an own taint with a time put back",
-            with(
-                json!({"key": "example.com/link", "value": "up", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}),
-            ),
-        ),
-        (
-            "the effect of an own taint changed",
-            changed(0, "effect", json!("PreferNoSchedule")),
-        ),
-        (
-            "the value of an own taint changed",
-            changed(0, "value", json!("y")),
-        ),
-        (
-            "the time of an own taint changed",
-            changed(0, "timeAdded", json!("2026-01-01T00:00:00Z")),
-        ),
-        (
-            "the value of a foreign taint changed",
-            changed(1, "value", json!("y")),
-        ),
-        (
-            "the effect of a foreign taint changed",
-            changed(1, "effect", json!("NoExecute")),
-        ),
-        (
-            "the time of a foreign taint changed",
-            changed(5, "timeAdded", json!("2026-01-01T00:00:00Z")),
-        ),
-        ("an own and a foreign taint swapped", swapped),
-        ("two own taints swapped", own_swapped),
-        ("a foreign taint removed", without(&["foreign.example/one"])),
-        (
-            "an own and a foreign taint removed",
-            without(&["example.com/not-ready", "foreign.example/two"]),
-        ),
-        ("an own taint removed and a foreign one added", {
-            let mut taints = without(&["example.com/not-ready"]);
-            taints.push(json!({"key": "thief.example/x", "effect": "NoSchedule"}));
-            taints
-        }),
-        (
-            "the taint of a dry run removed",
-            without(&["example.com/watched"]),
-        ),
-        (
-            "the taint of a rule for other nodes removed",
-            without(&["example.com/gpu"]),
-        ),
-        (
-            "the taint of the node's readiness removed",
-            without(&["node.kubernetes.io/not-ready"]),
-        ),
-        ("all taints removed", Vec::new()),
-    ];
-    lists
-        .into_iter()
-        .map(|(name, taints)| Change::of(name, [SPEC, "taints"], json!(taints), TAINTS))
-        .collect()
-}
-
-/// What is not the agent's to change through nodes/status, where a rule publishes.
-pub(crate) fn of_status(node: &Value) -> Vec<Change> {
-    const STATUS: &str = "status";
-    let not_status = "may change nothing of the Node's status but the conditions example.com/StorageReady, example.com/GpuReady";
-    let not_metadata = "anything else of its metadata";
-    let conditions = |edit: &dyn Fn(&mut Vec<Value>)| {
-        let mut conditions = node["status"]["conditions"].as_array().unwrap().clone();
-        edit(&mut conditions);
-        json!(conditions)
-    };
-    let condition = |kind: &str| json!({"type": kind, "status": "True"});
-    let mut info = node["status"]["nodeInfo"].clone();
-    info["kernelVersion"] = json!("0");
-    let mut labels = node["metadata"]["labels"].clone();
-    labels["team"] = json!("b");
-    let own_and = |fields: [&'static str; 2], value: Value, name| {
-        let own = conditions(&|all| all.push(condition("example.com/StorageReady")));
-        Change::of(name, [STATUS, "conditions"], own, not_metadata).and(fields, value)
-    };
-    vec![
-        Change::of(
-            "a foreign condition changed",
-            [STATUS, "conditions"],
-            conditions(&|all| all[0]["status"] = json!("False")),
-            not_status,
-        ),
-        Change::of(
-            "a foreign condition added",
-            [STATUS, "conditions"],
-            conditions(&|all| all.push(condition("Thief"))),
-            not_status,
-        ),
-        Change::of(
-            "the condition of a rule for other nodes added, and another",
-            [STATUS, "conditions"],
-            conditions(&|all| all.extend([condition("example.com/GpuReady"), condition("Thief")])),
-            not_status,
-        ),
-        Change::of(
-            "capacity",
-            [STATUS, "capacity"],
-            json!({"cpu": "64"}),
-            not_status,
-        ),
-        Change::of(
-            "allocatable",
-            [STATUS, "allocatable"],
-            json!({"cpu": "64"}),
-            not_status,
-        ),
-        Change::of(
-            "addresses",
-            [STATUS, "addresses"],
-            json!([{"type": "InternalIP", "address": "192.0.2.1"}]),
-            not_status,
-        ),
-        Change::of(
-            "the kubelet's port",
-            [STATUS, "daemonEndpoints"],
-            json!({"kubeletEndpoint": {"Port": 1}}),
-            not_status,
-        ),
-        Change::of("nodeInfo", [STATUS, "nodeInfo"], info, not_status),
-        Change::of(
-            "images",
-            [STATUS, "images"],
-            json!([{"names": ["x"], "sizeBytes": 1}]),
-            not_status,
-        ),
-        Change::of(
-            "volumes",
-            [STATUS, "volumesAttached"],
-            json!([{"name": "x", "devicePath": "y"}]),
-            not_status,
-        ),
-        Change::of(
-            "a label",
-            [METADATA, "labels"],
-            labels.clone(),
-            not_metadata,
-        ),
-        Change::of(
-            "an annotation",
-            [METADATA, "annotations"],
-            json!({"example.com/note": "b"}),
-            not_metadata,
-        ),
-        Change::of(
-            "a finalizer",
-            [METADATA, "finalizers"],
-            json!(["example.com/held", "example.com/for-ever"]),
-            not_metadata,
-        ),
-        Change::of(
-            "an owner",
-            [METADATA, "ownerReferences"],
-            json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]),
-            not_metadata,
-        ),
-        own_and(
-            [METADATA, "labels"],
-            labels,
-            "the own condition with a label",
-        ),
-    ]
 }

@@ -25,11 +25,8 @@ pub(crate) fn event(name: &str, node: &str) -> Value {
 
 /// What no agent does with Events; some are there.
 pub(crate) async fn rows(cluster: &Cluster, own: &str, other: &str) -> Vec<Row> {
-    let [of_own, of_other, of_kubelet] = [
-        format!("{own}.own"),
-        format!("{own}.other"),
-        format!("{own}.kubelet"),
-    ];
+    let [of_own, of_other, of_kubelet] =
+        ["own", "other", "kubelet"].map(|of| format!("{own}.{of}"));
     let mut by_kubelet = event(&of_kubelet, own);
     by_kubelet["reportingController"] = json!("kubelet");
     for mut event in [event(&of_own, own), event(&of_other, other), by_kubelet] {
@@ -37,46 +34,9 @@ pub(crate) async fn rows(cluster: &Cluster, own: &str, other: &str) -> Vec<Row> 
         event["kind"] = json!("Event");
         cluster.apply(&event.to_string()).await.unwrap();
     }
-    let about = "may only tell of the Node ";
-    let changed = |edit: &dyn Fn(&mut Value)| {
-        let mut event = event("new", own);
-        edit(&mut event);
-        event
-    };
-    let mut rows = Vec::new();
-    for (name, event) in [
-        ("about another Node", event("new", other)),
-        (
-            "about a pod",
-            changed(&|event| event["regarding"]["kind"] = json!("Pod")),
-        ),
-        (
-            "about nothing",
-            changed(&|event| event["regarding"] = json!({})),
-        ),
-        (
-            "as another controller",
-            changed(&|event| event["reportingController"] = json!("kubelet")),
-        ),
-    ] {
-        let request = Request::new(format!("Event {name}"), Method::POST, EVENTS, event);
-        rows.push(Row {
-            request,
-            by: By::Policy,
-            by_then: By::Policy,
-            message: about,
-        });
-    }
-    let mut elsewhere = event("new", own);
-    elsewhere["metadata"]["namespace"] = json!("kube-system");
-    let uri = EVENTS.replace("default", "kube-system");
-    rows.push(Row {
-        request: Request::new("Event elsewhere", Method::POST, uri, elsewhere),
-        by: By::Rbac,
-        by_then: By::Policy,
-        message: "refused: CREATE in kube-system",
-    });
+    let mut rows = created(own, other);
     let label = json!({"metadata": {"labels": {"x": "y"}}});
+    let regarding = |node: &str| json!({"regarding": {"name": node}});
     // What an Event is about, the server lets nobody change.
     for (title, name, patch, by) in [
         (
@@ -94,49 +54,82 @@ pub(crate) async fn rows(cluster: &Cluster, own: &str, other: &str) -> Vec<Row> 
         (
             "about another Node made the own",
             &of_other,
-            json!({"regarding": {"name": own}}),
+            regarding(own),
             By::Server,
         ),
         (
             "of the own made another's",
             &of_own,
-            json!({"regarding": {"name": other}}),
+            regarding(other),
             By::Server,
         ),
     ] {
         let uri = format!("{EVENTS}/{name}");
         let request = Request::patch(format!("Event {title}"), uri, MERGE, patch);
-        rows.push(Row {
-            request,
-            by,
-            by_then: by,
-            message: about,
-        });
+        rows.push(row(request, [by, by], ABOUT));
     }
-    for name in [&of_own, &of_other] {
-        let uri = format!("{EVENTS}/{name}");
+    for uri in [
+        format!("{EVENTS}/{of_own}"),
+        format!("{EVENTS}/{of_other}"),
+        EVENTS.into(),
+    ] {
         let request = Request::new(format!("delete {uri}"), Method::DELETE, uri, Value::Null);
-        rows.push(Row {
+        rows.push(row(
             request,
-            by: By::Rbac,
-            by_then: By::Policy,
-            message: "refused: DELETE in default",
-        });
+            [By::Rbac, By::Policy],
+            "refused: DELETE in default",
+        ));
     }
-    rows.push(Row {
-        request: Request::new("delete all Events", Method::DELETE, EVENTS, Value::Null),
-        by: By::Rbac,
-        by_then: By::Policy,
-        message: "refused: DELETE in default",
-    });
+    rows
+}
+
+const ABOUT: &str = "may only tell of the Node ";
+
+fn row(request: Request, [by, by_then]: [By; 2], message: &'static str) -> Row {
+    Row {
+        request,
+        by,
+        by_then,
+        message,
+    }
+}
+
+fn created(own: &str, other: &str) -> Vec<Row> {
+    let changed = |edit: &dyn Fn(&mut Value)| {
+        let mut event = event("new", own);
+        edit(&mut event);
+        event
+    };
+    let kubelet = changed(&|event| event["reportingController"] = json!("kubelet"));
+    let mut rows = Vec::new();
+    for (name, event) in [
+        ("about another Node", event("new", other)),
+        (
+            "about a pod",
+            changed(&|event| event["regarding"]["kind"] = json!("Pod")),
+        ),
+        (
+            "about nothing",
+            changed(&|event| event["regarding"] = json!({})),
+        ),
+        ("as another controller", kubelet),
+    ] {
+        let request = Request::new(format!("Event {name}"), Method::POST, EVENTS, event);
+        rows.push(row(request, [By::Policy, By::Policy], ABOUT));
+    }
+    let elsewhere = changed(&|event| event["metadata"]["namespace"] = json!("kube-system"));
+    let uri = EVENTS.replace("default", "kube-system");
+    let elsewhere = Request::new("Event elsewhere", Method::POST, uri, elsewhere);
+    rows.push(row(
+        elsewhere,
+        [By::Rbac, By::Policy],
+        "refused: CREATE in kube-system",
+    ));
     // Not a resource that the roles ever name.
-    let core = "/api/v1/namespaces/default/events";
-    let involved = json!({"metadata": {"name": "core"}, "involvedObject": {"kind": "Node", "name": own, "namespace": "default"}});
-    rows.push(Row {
-        request: Request::new("Event of core/v1", Method::POST, core, involved),
-        by: By::Rbac,
-        by_then: By::Rbac,
-        message: "",
-    });
+    let node = json!({"kind": "Node", "name": own, "namespace": "default"});
+    let core = json!({"metadata": {"name": "core"}, "involvedObject": node});
+    let uri = "/api/v1/namespaces/default/events";
+    let core = Request::new("Event of core/v1", Method::POST, uri, core);
+    rows.push(row(core, [By::Rbac, By::Rbac], ""));
     rows
 }

@@ -2,7 +2,6 @@
 //! makes: nothing but the agent's own work on the one Node; and what tenants could do to slip past the taint. With `--nocapture`, tables of the requests.
 
 #![expect(
-    clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "the helpers of tests fail as tests do, and tables are for people"

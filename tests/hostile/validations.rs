@@ -155,13 +155,13 @@ async fn without_any_one_validation_the_very_thing_that_it_refuses_is_not() {
         let installed = get.send(&whole.cluster.client().await.unwrap()).await.body;
         let validations = installed["spec"]["validations"].as_array().unwrap();
         assert_eq!(validations.len(), policy.refused.len());
-        for index in 0..validations.len() {
+        for (index, validation) in validations.iter().enumerate() {
             let namespace = format!("without{}-{index}", policy.name);
             let broken = install(&namespace, Some((policy.name, index)))
                 .await
                 .unwrap();
             let missed = missed(&broken).await;
-            println!("without {}: {missed:?}", validations[index]["expression"]);
+            println!("without {}: {missed:?}", validation["expression"]);
             assert_eq!(missed, [(policy.name, index)]);
         }
     }

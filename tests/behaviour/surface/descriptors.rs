@@ -66,7 +66,8 @@ async fn without_a_file_to_spare_it_neither_spins_nor_stops_and_answers_when_the
     });
     scene.wait_for_taints(&[]).await;
     let used = cpu_time(&agent).saturating_sub(used);
-    assert!(used < Duration::from_millis(500), "{used:?} in 2 s");
+    // Little enough that it would also be more on a machine that has no time for it.
+    assert!(used < Duration::from_millis(100), "{used:?} in 2 s");
     assert_eq!(agent.count(failed), 1, "{:#?}", agent.logs());
 
     limit_files(&agent, before);

@@ -78,6 +78,9 @@ async fn harmless(arguments: &[&str], codes: &[i32]) -> String {
         !told.contains(SECRET) && !told.contains("panicked"),
         "{arguments:?}: {told}"
     );
+    for sign in ["takes too long", "memory", "mmap"] {
+        assert!(!told.contains(sign), "{arguments:?}: {told}");
+    }
     assert!(told.len() < 10_000, "{arguments:?}: {} bytes", told.len());
     told
 }

@@ -12,8 +12,8 @@ use crate::kubeconfig::{self, Credentials};
 /// Namespace and name of the agent's `ServiceAccount`.
 const NAMESPACE: &str = "untaint";
 const SERVICE_ACCOUNT: &str = "untaint";
-/// What the agent may do.
-const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rbac");
+/// What the agent may do. Not the policy beside it, which is for one configuration, where tests have many.
+const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rbac/rbac.yaml");
 
 impl Cluster {
     /// Writes a kubeconfig file with the rights of the agent on this Node, which must exist, into `dir`, with `ca.crt`
