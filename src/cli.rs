@@ -1,5 +1,7 @@
 //! The command line. Every flag has an environment variable.
 
+mod tenants;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,6 +17,8 @@ use crate::logging::Format;
 use crate::manifests::{Form, OWN, Part};
 use crate::taint::TaintMatcher;
 use crate::text::without_secrets;
+
+pub use tenants::TenantArgs;
 
 /// Where the HTTP server listens unless told otherwise.
 const DEFAULT_LISTEN: SocketAddr =
@@ -274,6 +278,9 @@ pub struct ManifestsArgs {
     /// say an old one for up to an hour, and some say none.
     #[arg(long, env = "UNTAINT_CHECK_NODE_UID")]
     pub check_node_uid: bool,
+    /// Policies against the pods of others.
+    #[command(flatten)]
+    pub tenants: TenantArgs,
 }
 
 /// `--listen`.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::cluster::{self, Cluster};
 use untaint::config;
-use untaint::manifests::{Account, Form, Manifests, Part};
+use untaint::manifests::{Account, Form, Manifests, Part, Tenants};
 
 use crate::TAINT;
 use crate::connection::Connection;
@@ -62,6 +62,7 @@ async fn install(cluster: &Cluster) -> Result<()> {
         exact_tolerations: false,
         selinux_type: None,
         check_node_uid: false,
+        tenants: Tenants::default(),
     };
     let accounts = format!(
         "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n---\n\

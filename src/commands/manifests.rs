@@ -21,6 +21,7 @@ pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         exact_tolerations: args.exact_tolerations,
         selinux_type: args.selinux_type,
         check_node_uid: args.check_node_uid,
+        tenants: args.tenants.into(),
     };
     let rendered = manifests.render(&args.only);
     print(&rendered.map_err(|error| usage(&error))?)

@@ -1,10 +1,14 @@
 //! Whom untaint acts as.
 
+use std::str::FromStr;
+
+use crate::config;
+
 /// The Namespace and the name of untaint's own ServiceAccount, and of all that is made for it.
 pub const OWN: &str = "untaint";
 
 /// A ServiceAccount.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Account {
     /// A DNS label.
     pub namespace: String,
@@ -30,5 +34,22 @@ impl Account {
     pub fn user(&self) -> String {
         let Self { namespace, name } = self;
         format!("system:serviceaccount:{namespace}:{name}")
+    }
+}
+
+/// `NAMESPACE:NAME`.
+impl FromStr for Account {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (namespace, name) = text
+            .split_once(':')
+            .ok_or("must be NAMESPACE:NAME, such as monitoring:node-exporter")?;
+        let namespace = config::parse_namespace(namespace);
+        let name = config::parse_service_account(name);
+        Ok(Self {
+            namespace: namespace.map_err(|error| format!("the NAMESPACE {error}"))?,
+            name: name.map_err(|error| format!("the NAME {error}"))?,
+        })
     }
 }

@@ -15,6 +15,9 @@ mod workload;
 
 pub use account::{Account, OWN};
 pub use mounts::MountError;
+pub use policy::{Enforcement, MAY_TOLERATE, Tenants};
+
+use thiserror::Error;
 
 use crate::config::{Condition, Configuration, Gate, Observed, Rule};
 
@@ -64,6 +67,19 @@ impl Form {
     }
 }
 
+/// Why manifests cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RenderError {
+    /// A gate looks at a place that cannot be mounted.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// Every configured taint has the effect `PreferNoSchedule`.
+    #[error(
+        "there is no toleration to refuse: taints of the effect PreferNoSchedule keep no pod away, and no rule has another"
+    )]
+    NoBarrier,
+}
+
 /// What the manifests depend on.
 #[derive(Debug, Clone)]
 pub struct Manifests {
@@ -83,11 +99,13 @@ pub struct Manifests {
     pub selinux_type: Option<String>,
     /// Have the policy demand that tokens are for the very Node, not for an earlier one of its name.
     pub check_node_uid: bool,
+    /// What is asked of the pods of others.
+    pub tenants: Tenants,
 }
 
 impl Manifests {
-    /// These parts, as one stream of YAML documents. Fails where a gate looks at a place that cannot be mounted.
-    pub fn render(&self, parts: &[Part]) -> Result<String, MountError> {
+    /// These parts, as one stream of YAML documents.
+    pub fn render(&self, parts: &[Part]) -> Result<String, RenderError> {
         let mut documents = Vec::new();
         if parts.contains(&Part::Workload) {
             documents.extend(workload::account(self));
@@ -96,7 +114,7 @@ impl Manifests {
             documents.extend(rbac::documents(self));
         }
         if parts.contains(&Part::Policy) {
-            documents.extend(policy::documents(self));
+            documents.extend(policy::documents(self)?);
         }
         if parts.contains(&Part::Workload) {
             documents.extend(workload::documents(self)?);

@@ -1,18 +1,23 @@
-//! What the API server lets through of what the account may ask.
+//! What the API server lets through of what the account may ask, and of what others may.
 
 mod cel;
 mod events;
 mod nodes;
+mod tenants;
 mod yaml;
 
-use super::Manifests;
+use super::{Manifests, RenderError};
 
-/// The policies that hold the account to what the configuration needs, each with its binding.
-pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
+pub use tenants::{Enforcement, MAY_TOLERATE, Tenants};
+
+/// The policies that hold the account to what the configuration needs, each with its binding, and those against pods
+/// that slip past start-up taints, as far as they are asked for.
+pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
     let mut documents = Vec::from(nodes::policy(manifests).documents());
     // Others in the account's pods may have Events of their own to tell.
     if manifests.form.has_own_account() && manifests.configuration.events {
         documents.extend(events::policy(&manifests.account).documents());
     }
-    documents
+    documents.extend(tenants::documents(manifests)?);
+    Ok(documents)
 }

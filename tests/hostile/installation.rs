@@ -10,7 +10,7 @@ use testkit::DEADLINE;
 use testkit::cluster::{self, Cluster};
 use tokio::time::timeout;
 use untaint::config;
-use untaint::manifests::{Account, Form, Manifests, Part};
+use untaint::manifests::{Account, Form, Manifests, Part, Tenants};
 
 use crate::events::{EVENTS, event};
 use crate::request::{By, MERGE, Request};
@@ -114,6 +114,7 @@ impl Installation {
                 exact_tolerations: false,
                 selinux_type: None,
                 check_node_uid: options.check_node_uid,
+                tenants: Tenants::default(),
             },
             directory: TempDir::new().unwrap(),
         })

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use http::{Method, Request as HttpRequest, header};
+use http::{HeaderValue, Method, Request as HttpRequest, header};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
@@ -77,11 +77,25 @@ impl Request {
         let request = request.body(Body::from(body)).unwrap();
         let answer = client.send(request).await.unwrap();
         let code = answer.status().as_u16();
+        let warnings = answer.headers().get_all(header::WARNING).iter();
+        let warnings = warnings.map(text_of_warning).collect();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         let body =
             serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)));
-        Answer { code, body }
+        Answer {
+            code,
+            body,
+            warnings,
+        }
     }
+}
+
+/// `299 - "text"`.
+fn text_of_warning(header: &HeaderValue) -> String {
+    let text = header.to_str().unwrap();
+    let text = text.strip_prefix("299 - \"").unwrap();
+    let text = text.strip_suffix('"').unwrap();
+    text.replace("\\\"", "\"").replace("\\\\", "\\")
 }
 
 /// What the API server says.
@@ -89,6 +103,7 @@ impl Request {
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Value,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Who let it through, or did not.

@@ -45,8 +45,25 @@ impl Policy {
     /// The policy and its binding.
     pub(super) fn documents(&self) -> [String; 2] {
         let name = &self.name;
-        let Self { resources, .. } = self;
-        let policy = format!(
+        let binding = format!(
+            "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {name}
+spec:
+  policyName: {name}
+  validationActions: [Deny]
+"
+        );
+        [self.yaml(), binding]
+    }
+
+    /// The policy alone, which does nothing without a binding.
+    pub(super) fn yaml(&self) -> String {
+        let Self {
+            name, resources, ..
+        } = self;
+        format!(
             "{}apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
@@ -68,18 +85,7 @@ spec:
                 format!("  variables:\n{}", named(&self.variables))
             },
             list(&self.validations, Validation::yaml),
-        );
-        let binding = format!(
-            "apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-  name: {name}
-spec:
-  policyName: {name}
-  validationActions: [Deny]
-"
-        );
-        [policy, binding]
+        )
     }
 }
 

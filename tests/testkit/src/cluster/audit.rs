@@ -1,5 +1,6 @@
 //! What the API server was asked, from its audit log.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub struct AuditEntry {
     pub received: String,
     /// The header.
     pub user_agent: String,
+    /// What admission and authorization left behind.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Cluster {
@@ -79,6 +82,8 @@ fn parse(log: &str) -> Vec<AuditEntry> {
                 node: node.as_str().map(str::to_owned),
                 received: text(&event["requestReceivedTimestamp"]),
                 user_agent: text(&event["userAgent"]),
+                annotations: serde_json::from_value(event["annotations"].clone())
+                    .unwrap_or_default(),
             }
         })
         .collect()

@@ -1,0 +1,150 @@
+//! Policies against pods that slip past a start-up taint.
+
+use clap::{ArgGroup, Args};
+
+use crate::config;
+use crate::manifests::{Account, Enforcement, Tenants};
+
+/// Which policies there are against the pods of others, and who is exempt.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("tenant-policy").multiple(true))]
+pub struct TenantArgs {
+    /// Also a policy against pods that tolerate a configured start-up taint: refuse them, or warn, which tries it out
+    /// [default if given without a value: Deny].
+    #[arg(
+        long,
+        env = "UNTAINT_TOLERATION_POLICY",
+        value_name = "ACTION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "Deny",
+        group = "tenant-policy"
+    )]
+    pub toleration_policy: Option<Enforcement>,
+    /// Also a policy against pods that are made with spec.nodeName, which no scheduler keeps off a tainted node
+    /// [default if given without a value: Deny].
+    #[arg(
+        long,
+        env = "UNTAINT_NODE_NAME_POLICY",
+        value_name = "ACTION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "Deny",
+        group = "tenant-policy"
+    )]
+    pub node_name_policy: Option<Enforcement>,
+    /// Namespaces exempt from these policies, separated by commas; kube-system and untaint's own always are. May be
+    /// repeated.
+    #[arg(long, env = "UNTAINT_EXEMPT_NAMESPACE", value_name = "NAME", value_delimiter = ',', value_parser = config::parse_namespace, requires = "tenant-policy")]
+    pub exempt_namespace: Vec<String>,
+    /// ServiceAccounts whose pods are exempt from these policies, separated by commas. May be repeated.
+    #[arg(
+        long,
+        env = "UNTAINT_EXEMPT_SERVICE_ACCOUNT",
+        value_name = "NAMESPACE:NAME",
+        value_delimiter = ',',
+        requires = "tenant-policy"
+    )]
+    pub exempt_service_account: Vec<Account>,
+}
+
+impl From<TenantArgs> for Tenants {
+    fn from(args: TenantArgs) -> Self {
+        let TenantArgs {
+            toleration_policy,
+            node_name_policy,
+            exempt_namespace,
+            exempt_service_account,
+        } = args;
+        Self {
+            tolerations: toleration_policy,
+            node_names: node_name_policy,
+            exempt_namespaces: exempt_namespace.into_iter().collect(),
+            exempt_accounts: exempt_service_account.into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use crate::cli::{Cli, Command};
+    use crate::manifests::{Account, Enforcement, Tenants};
+
+    fn parse(arguments: &[&str]) -> Result<Tenants, String> {
+        let words = ["untaint", "manifests", "--config", "config.yaml"];
+        let cli = Cli::try_parse_from(words.iter().chain(arguments));
+        match cli.map_err(|error| error.to_string())?.command {
+            Command::Manifests(args) => Ok(args.tenants.into()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_policy_denies_unless_it_is_told_to_warn_and_there_is_none_unless_asked_for() {
+        let actions = |arguments: &[&str]| {
+            let tenants = parse(arguments).unwrap();
+            (tenants.tolerations, tenants.node_names)
+        };
+        assert_eq!(actions(&[]), (None, None));
+        assert_eq!(
+            actions(&["--toleration-policy"]),
+            (Some(Enforcement::Deny), None)
+        );
+        assert_eq!(
+            actions(&["--node-name-policy=Deny", "--toleration-policy=Warn"]),
+            (Some(Enforcement::Warn), Some(Enforcement::Deny))
+        );
+        let error = parse(&["--node-name-policy=Audit"]).unwrap_err();
+        assert!(error.contains("[possible values: Deny, Warn]"), "{error}");
+    }
+
+    #[test]
+    fn exemptions_may_be_repeated_or_separated_by_commas_and_need_a_policy() {
+        let exemptions = [
+            "--exempt-namespace=b,a",
+            "--exempt-namespace=c",
+            "--exempt-service-account=shop:agent,shop:x.y",
+        ];
+        let tenants = parse(&[&exemptions[..], &["--node-name-policy"]].concat()).unwrap();
+        let namespaces: Vec<_> = tenants.exempt_namespaces.into_iter().collect();
+        assert_eq!(namespaces, ["a", "b", "c"]);
+        let accounts = tenants.exempt_accounts.iter();
+        let users: Vec<_> = accounts.map(Account::user).collect();
+        assert_eq!(
+            users,
+            [
+                "system:serviceaccount:shop:agent",
+                "system:serviceaccount:shop:x.y"
+            ]
+        );
+        for exemption in exemptions {
+            let error = parse(&[exemption]).unwrap_err();
+            assert!(error.contains("--toleration-policy"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_exempt_account_that_is_none_is_told_of() {
+        for (account, expected) in [
+            (
+                "agent",
+                "must be NAMESPACE:NAME, such as monitoring:node-exporter",
+            ),
+            (
+                "Shop:agent",
+                "the NAMESPACE must be at most 63 lower-case letters",
+            ),
+            (
+                "shop:a'b",
+                "the NAME must be at most 253 lower-case letters",
+            ),
+            ("shop:", "the NAME must be at most 253 lower-case letters"),
+        ] {
+            let account = format!("--exempt-service-account={account}");
+            let error = parse(&["--toleration-policy", &account]).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
