@@ -15,8 +15,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::denial::keep_taint;
-use crate::rights::{self, Right};
-use crate::scene::{FOREIGN, Gates, OnCluster, TAINT};
+use crate::scene::{self, FOREIGN, Gates, OnCluster, TAINT};
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 pub(crate) const ON: &str = "events: true\n";
@@ -25,13 +24,8 @@ pub(crate) const READY: &str = "- {name: ready, taint: {key: example.com/not-rea
 
 /// See [`scene::grant`].
 async fn grant(cluster: &Cluster) {
-    let right = Right {
-        group: "events.k8s.io",
-        resource: "events",
-        verbs: &["patch", "create"],
-        namespace: Some("default"),
-    };
-    rights::grant(cluster, right).await;
+    let role = "rbac/optional/events.yaml";
+    scene::grant(cluster, role, ["patch", "events.events.k8s.io"], "default").await;
 }
 
 /// Grants it on the cluster that the tests share.

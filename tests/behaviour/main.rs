@@ -22,7 +22,6 @@ mod once;
 mod reload;
 mod removal;
 mod retaint;
-mod rights;
 mod scene;
 mod server;
 mod stopping;

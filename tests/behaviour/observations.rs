@@ -6,21 +6,10 @@ use serde_json::{Value, json};
 use testkit::agent::Agent;
 use testkit::cluster::Cluster;
 
-use crate::rights::{Right, grant};
-use crate::scene::{Gates, OnCluster, TAINT};
+use crate::scene::{Gates, OnCluster, TAINT, grant};
 
-const CSI_NODES: Right = Right {
-    group: "storage.k8s.io",
-    resource: "csinodes",
-    verbs: &["watch", "list"],
-    namespace: None,
-};
-const PODS: Right = Right {
-    group: "",
-    resource: "pods",
-    verbs: &["watch", "list"],
-    namespace: Some("observed"),
-};
+const CSI_NODES: &str = "rbac/optional/csinodes.yaml";
+const PODS: &str = "rbac/optional/pods.yaml";
 const DRIVER: &str = "{name: driver, csiDriver: {name: ebs.csi.aws.com, allocatable: true}}";
 const GPUS: &str = "{name: gpus, allocatable: {resource: nvidia.com/gpu}}";
 const READY: &str = "{name: ready, nodeCondition: {type: Ready}}";
@@ -105,7 +94,7 @@ async fn a_csi_driver_opens_its_gate_once_it_has_registered_and_costs_one_watch(
     let Some(scene) = OnCluster::with("csi", &[TAINT], gates(&[DRIVER]).await).await else {
         return;
     };
-    grant(scene.cluster, CSI_NODES).await;
+    grant(scene.cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     register(scene.cluster, &scene.gates, scene.name, &json!([])).await;
     let agent = scene.agent(&[]);
     said(&agent, "driver", "closed", "registered: none").await;
@@ -201,7 +190,7 @@ async fn a_ready_pod_opens_its_gate_where_the_role_is_granted_and_a_terminating_
     said(&agent, "daemon", "unknown", missing).await;
     let told = "failed to watch for a gate; trying again";
     agent.wait_for_message(told).await.unwrap();
-    grant(cluster, PODS).await;
+    grant(cluster, PODS, ["watch", "pods"], "observed").await;
     said(&agent, "daemon", "closed", "none is there").await;
     assert!(!agent.has_ended().unwrap());
     assert_eq!(agent.count(told), 1);

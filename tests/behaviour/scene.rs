@@ -8,7 +8,8 @@ use testkit::agent::{Agent, write_configuration};
 use testkit::api::{ApiServer, Options, Request, Verb};
 use testkit::cluster::{self, AuditEntry, Cluster};
 use testkit::health::HealthEndpoint;
-use testkit::{node, taints};
+use testkit::{DEADLINE, node, taints};
+use tokio::time::timeout;
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
@@ -250,4 +251,18 @@ impl OnStandIn {
             |all: &[Request]| all.iter().filter(|request| request.verb == verb).count() >= count;
         self.server.wait_for_requests(enough).await.unwrap();
     }
+}
+
+/// Gives the shipped `ServiceAccount` an optional role, and returns when the server knows that it allows this.
+pub(crate) async fn grant(cluster: &Cluster, role: &str, allows: [&str; 2], namespace: &str) {
+    let namespace = ["--namespace", namespace];
+    // By the server, since several tests may do it at once: of two who find no role, a client fails to make the second.
+    let apply = ["apply", "--server-side", "--filename", role];
+    let applied = cluster.kubectl(&[&namespace[..], &apply].concat()).await;
+    applied.unwrap();
+    let agent = ["--as", "system:serviceaccount:untaint:untaint"];
+    let can = [&namespace[..], &["auth", "can-i"], &allows, &agent].concat();
+    // It fails if the answer is no.
+    let granted = async { while cluster.kubectl(&can).await.is_err() {} };
+    timeout(DEADLINE, granted).await.unwrap();
 }

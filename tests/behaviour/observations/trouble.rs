@@ -12,8 +12,7 @@ use tokio::time::timeout;
 use super::{
     CSI_NODES, DRIVER, GPUS, READY, ebs, gates, kubectl, register, requests, said, set_status,
 };
-use crate::rights::grant;
-use crate::scene::{OnCluster, PROGRAM, TAINT};
+use crate::scene::{OnCluster, PROGRAM, TAINT, grant};
 
 /// How many watches of CSINodes the server serves at this moment.
 async fn csi_node_watches(cluster: &Cluster) -> u32 {
@@ -44,7 +43,7 @@ async fn the_csi_node_is_watched_with_a_permission_of_its_own_and_only_while_the
     let missing =
         r#"cannot watch resource "csinodes" in API group "storage.k8s.io" at the cluster scope"#;
     said(&agent, "driver", "unknown", missing).await;
-    grant(&cluster, CSI_NODES).await;
+    grant(&cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     said(&agent, "driver", "closed", "no CSINode").await;
     assert!(!agent.has_ended().unwrap());
     assert_eq!(csi_node_watches(&cluster).await, 1);
@@ -65,7 +64,7 @@ async fn a_node_without_the_taint_costs_no_watch_but_its_own() {
     let Some(scene) = OnCluster::with("untainted", &[], gates(&[DRIVER]).await).await else {
         return;
     };
-    grant(scene.cluster, CSI_NODES).await;
+    grant(scene.cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     let agent = scene.agent(&[]);
     agent.wait_for_message("watching the node").await.unwrap();
     let label = json!({"metadata": {"labels": {"a": "b"}}});
@@ -82,7 +81,7 @@ async fn while_the_api_server_is_away_these_gates_are_unknown_and_nothing_is_rem
         return;
     };
     let (cluster, node) = (scene.cluster, ["node", scene.name]);
-    grant(cluster, CSI_NODES).await;
+    grant(cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     let proxy = FaultProxy::start(cluster.address()).await.unwrap();
     point_at(&scene.kubeconfig, proxy.address()).unwrap();
     let status = |gpus: &str| {
