@@ -1,16 +1,18 @@
 # The image: one static program and nothing else, for amd64 and arm64.
 #
-#   docker buildx build --platform linux/amd64,linux/arm64 --tag registry.example.com/untaint:0.1.0 --push .
+#   make image IMAGE=registry.example.com/untaint:0.1.0 BUILD='docker buildx build --push'
 #
 # The other architecture is compiled for, not emulated, which would take an hour.
 
-# Its toolchain is that of rust-toolchain.toml. To pin it for good, add its digest: IMAGE:TAG@sha256:…
+# Its toolchain is that of rust-toolchain.toml. A tag can be moved; IMAGE:TAG@sha256:… cannot.
 ARG RUST_IMAGE=docker.io/library/rust:1.95.0-slim-bookworm
 
 FROM --platform=$BUILDPLATFORM $RUST_IMAGE AS build
 # Debian names the compiler of the machine's own architecture in the same way as those for others.
 ENV CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc
+# Those of `make tools` that .ci/release needs.
+RUN cargo install --locked --debug cargo-auditable@0.7.7 rust-audit-info@0.5.4
 WORKDIR /untaint
 ARG TARGETARCH
 RUN set -eu; \
@@ -26,19 +28,24 @@ RUN set -eu; \
     rustup target add "$cpu-unknown-linux-gnu"; \
     echo "$cpu-unknown-linux-gnu" >/target
 COPY . .
+# Of the files in the image, whose layer is then the same whenever it is built.
+ARG SOURCE_DATE_EPOCH=0
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/untaint/target,sharing=locked \
     target=$(cat /target) && \
-    cargo build --release --locked --bin untaint --target "$target" && \
-    cp "target/$target/release/untaint" /usr/local/bin/untaint
+    .ci/release "$target" && \
+    install -D --mode 755 "target/$target/release/untaint" /image/untaint && \
+    install --mode 644 LICENSE /image/LICENSE && \
+    touch --date "@$SOURCE_DATE_EPOCH" /image/* /image
 
 FROM scratch
+ARG REVISION
 LABEL org.opencontainers.image.title="untaint" \
       org.opencontainers.image.description="Removes a Kubernetes start-up taint from its own Node once the node is really ready" \
       org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.licenses="Apache-2.0"
-COPY --from=build /usr/local/bin/untaint /untaint
-COPY LICENSE /LICENSE
-# Root without capabilities, as the manifests run it: CNI configurations are often for root alone.
-USER 0:0
+COPY --from=build /image /
+# The manifests say so where it has to be root, to read CNI configurations that are for root alone.
+USER 65532:65532
 ENTRYPOINT ["/untaint"]

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
@@ -13,6 +14,7 @@ use crate::config::{self, HttpGet};
 use crate::logging::Format;
 use crate::manifests::{Form, OWN, Part};
 use crate::taint::TaintMatcher;
+use crate::text::without_secrets;
 
 /// Where the HTTP server listens unless told otherwise.
 const DEFAULT_LISTEN: SocketAddr =
@@ -73,6 +75,23 @@ pub struct Cli {
         default_value = "info"
     )]
     pub log_level: LevelFilter,
+}
+
+impl Cli {
+    /// Reads the command line and the environment. Where that fails, or help is asked for, the program ends here.
+    #[must_use]
+    pub fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|mut error| {
+            for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg] {
+                // What is wrong may be a URL, and the message is for the log of a pod.
+                if let Some(ContextValue::String(value)) = error.get(kind) {
+                    let value = without_secrets(value).into_owned();
+                    error.insert(kind, ContextValue::String(value));
+                }
+            }
+            error.exit()
+        })
+    }
 }
 
 /// What to do.

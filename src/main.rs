@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use untaint::cli::{Cli, Exit};
 use untaint::{commands, logging};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let _flush = logging::init(cli.log_format, cli.log_level);
     // Before anything speaks TLS: kube, the HTTPS gate and the tests share one provider.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();

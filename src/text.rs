@@ -1,5 +1,6 @@
 //! Words for messages: errors in plain language, and text from elsewhere made short and safe to print. Pure.
 
+use std::borrow::Cow;
 use std::io;
 
 use ring::digest::{SHA256, digest};
@@ -24,6 +25,29 @@ pub(crate) fn plain(error: &io::Error) -> String {
 /// The beginning of a text that others wrote.
 pub(crate) fn excerpt(text: &str) -> String {
     printable(text, EXCERPT)
+}
+
+/// `text`, which may be a URL or have one in it, without what there may be secret: a user, a query, a fragment.
+pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
+    let (start, user_to_query) = match text.rsplit_once('@') {
+        Some((user, rest)) => (
+            user.find("//").map_or("", |slashes| &user[..slashes + 2]),
+            Some(rest),
+        ),
+        None => ("", None),
+    };
+    let shown = user_to_query.unwrap_or(text);
+    let (shown, rest) = shown.split_at(shown.find(['?', '#']).unwrap_or(shown.len()));
+    if user_to_query.is_none() && rest.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let user = user_to_query.map_or("", |_| "…@");
+    let rest = rest
+        .chars()
+        .next()
+        .map(|mark| format!("{mark}…"))
+        .unwrap_or_default();
+    Cow::Owned(format!("{start}{user}{shown}{rest}"))
 }
 
 /// At most `max` characters of `text`. Whatever would not be visible is escaped, so that it can neither forge log
@@ -84,6 +108,28 @@ mod tests {
         );
         assert_eq!(excerpt(&"x".repeat(1000)).chars().count(), EXCERPT + 1);
         assert_eq!(excerpt(&"x".repeat(EXCERPT)), "x".repeat(EXCERPT));
+    }
+
+    #[test]
+    fn a_url_loses_its_user_its_query_and_its_fragment() {
+        for (text, shown) in [
+            ("", ""),
+            ("/healthz", "/healthz"),
+            ("http://host:1/path", "http://host:1/path"),
+            ("http://user:secret@host/path", "http://…@host/path"),
+            ("user:secret@host", "…@host"),
+            (
+                "http://user:se?c#ret@host/?token=secret",
+                "http://…@host/?…",
+            ),
+            ("/path?token=secret#secret", "/path?…"),
+            ("/path#access_token=secret?", "/path#…"),
+            ("http://host/?mail=secret@example", "http://…@example"),
+            ("curl http://user:secret@host", "curl http://…@host"),
+            ("secret@?", "…@?…"),
+        ] {
+            assert_eq!(without_secrets(text), shown, "{text}");
+        }
     }
 
     #[test]

@@ -86,15 +86,46 @@ async fn from_file(path: &Path) -> Result<Config, String> {
     text_file::read(path)?;
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| first_line(&error))?;
     refuse(&kubeconfig)?;
+    for file in files(&kubeconfig) {
+        text_file::read(Path::new(file)).map_err(|error| format!("{file} {error}"))?;
+    }
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let config = config.map_err(|error| first_line(&error))?;
-    match config.cluster_url.scheme_str() {
-        Some("http" | "https") => Ok(config),
-        _ => Err(format!(
-            "server {} is not an http or https URL",
-            config.cluster_url
-        )),
+    let url = &config.cluster_url;
+    let user = url
+        .authority()
+        .filter(|authority| authority.as_str().contains('@'));
+    if user.is_some() || url.query().is_some() {
+        return Err("a server with a user or a query in its URL is not supported".into());
     }
+    match url.scheme_str() {
+        Some("http" | "https") => Ok(config),
+        _ => Err(format!("server {url} is not an http or https URL")),
+    }
+}
+
+/// What kube will read for the current context, without a limit, and some of it on the thread of a request.
+fn files(kubeconfig: &Kubeconfig) -> impl Iterator<Item = &String> {
+    let current = kubeconfig.current_context.as_ref();
+    let mut contexts = kubeconfig.contexts.iter();
+    let context = contexts.find(|context| Some(&context.name) == current);
+    let context = context.and_then(|named| named.context.as_ref());
+    let cluster = context.and_then(|context| {
+        let mut clusters = kubeconfig.clusters.iter();
+        let named = clusters.find(|named| named.name == context.cluster)?;
+        named.cluster.as_ref()
+    });
+    let user = context.and_then(|context| {
+        let mut users = kubeconfig.auth_infos.iter();
+        let named = users.find(|named| Some(&named.name) == context.user.as_ref())?;
+        named.auth_info.as_ref()
+    });
+    let authority = cluster.map(|cluster| &cluster.certificate_authority);
+    let own = user.map(|user| [&user.client_certificate, &user.client_key, &user.token_file]);
+    authority
+        .into_iter()
+        .chain(own.into_iter().flatten())
+        .flatten()
 }
 
 /// What would be ignored, or would harm: a plugin may hang or flood, and kube runs it on the spot.

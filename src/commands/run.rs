@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{error, info};
 
@@ -68,12 +69,11 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         metrics: Arc::new(metrics),
         pings,
     };
-    let server = async {
-        match listen {
-            Some(address) => server::serve(address, sources).await,
-            None => std::future::pending().await,
-        }
-    };
+    // A task of its own: however many clients there are, the main job has its turn.
+    let mut server = JoinSet::new();
+    if let Some(address) = listen {
+        server.spawn(server::serve(address, sources));
+    }
     let (sender, reloads) = mpsc::channel(1);
     let configuration = loaded.status.clone();
     let following = async {
@@ -101,7 +101,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
             }
             (false, _) => return Err(anyhow!("the agent's loop ended").into()),
         }),
-        () = server => Err(anyhow!("the HTTP server ended").into()),
+        Some(_) = server.join_next() => Err(anyhow!("the HTTP server ended").into()),
         () = following => Err(anyhow!("the configuration file is not followed any more").into()),
         () = &mut publishing => Err(anyhow!("the publisher of Events ended").into()),
     };

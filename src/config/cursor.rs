@@ -118,7 +118,7 @@ impl<'t> Cursor<'t> {
 
     /// The problem that the field `name` is not there.
     pub(super) fn report_missing(&self, name: &str, message: &str) {
-        let path = extended(&self.path, name);
+        let path = self.extended(name);
         self.context.report(self.node, &path, message.to_owned());
     }
 
@@ -265,7 +265,7 @@ impl<'t> Cursor<'t> {
                 context: self.context,
                 node,
                 key: Some(key),
-                path: extended(&self.path, name),
+                path: self.extended(name),
                 is_secret: self.is_secret,
             };
             match names.admit(name, entry.line()) {
@@ -278,22 +278,23 @@ impl<'t> Cursor<'t> {
         Some(entries)
     }
 
+    /// The path with one more field, in brackets if the name would be ambiguous or is long.
+    fn extended(&self, name: &str) -> String {
+        let path = &self.path;
+        let is_plain =
+            (1..=63).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric());
+        match (is_plain, self.is_secret) {
+            (true, _) if path.is_empty() => name.to_owned(),
+            (true, _) => format!("{path}.{name}"),
+            (false, false) => format!("{path}[{}]", shown(name)),
+            // No field has such a name: it may be a value in the wrong place.
+            (false, true) => format!("{path}[…]"),
+        }
+    }
+
     /// Whether this is a mapping with the field `name`.
     pub(super) fn has(&self, name: &str) -> bool {
         let is_it = |key: &Node| matches!(&key.value, Value::String(text) if text == name);
         matches!(&self.node.value, Value::Map(pairs) if pairs.iter().any(|(key, _)| is_it(key)))
-    }
-}
-
-/// `path` with one more field, in brackets if the name would be ambiguous or is long.
-fn extended(path: &str, name: &str) -> String {
-    let is_plain =
-        (1..=63).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric());
-    if !is_plain {
-        format!("{path}[{}]", shown(name))
-    } else if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
     }
 }

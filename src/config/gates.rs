@@ -1,5 +1,6 @@
 //! From the tree to gates.
 
+use std::iter::{once, repeat};
 use std::path::PathBuf;
 
 use super::checks::{Check, CniConfig, Exec, FileCheck};
@@ -217,15 +218,11 @@ fn cni_config(cursor: &Cursor<'_>) -> Option<CniConfig> {
 }
 
 fn exec(cursor: &Cursor<'_>) -> Option<Exec> {
-    cursor.mapping("exec", |fields| {
-        let mut is_program = true;
-        let command = fields.required("command")?.filled_list(|argument| {
-            if std::mem::take(&mut is_program) {
-                argument.text(&ABSOLUTE_PATH)
-            } else {
-                argument.clone().secret().text(&ARGUMENT)
-            }
-        });
+    // The program too: people write whole commands in its place.
+    cursor.clone().secret().mapping("exec", |fields| {
+        let mut forms = once(&ABSOLUTE_PATH).chain(repeat(&ARGUMENT));
+        let command = fields.required("command")?;
+        let command = command.filled_list(|argument| argument.text(forms.next()?));
         Some(Exec { command: command? })
     })
 }

@@ -8,11 +8,16 @@ use super::cycles::{self, Publisher};
 use super::fields::Fields;
 use super::gates::gates;
 use super::syntax::{DNS_LABEL, LABEL_VALUE, QUALIFIED_NAME, shown};
+use super::tree::Value;
 use super::types::{Configuration, Rule};
 use super::unique::Unique;
 use super::{API_VERSION, KIND, rule_options, taints};
 
 pub(super) fn configuration(root: &Cursor<'_>) -> Option<Configuration> {
+    if !matches!(root.value(), Value::Map(_)) {
+        // Another file by mistake, such as a token or a key.
+        return root.clone().secret().mismatch("a mapping");
+    }
     root.mapping("the file", |fields| {
         let identity = [("apiVersion", API_VERSION), ("kind", KIND)];
         let is_foreign = identity.map(|(name, expected)| {

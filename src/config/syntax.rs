@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use http::{HeaderName, HeaderValue};
 
+use crate::text::without_secrets;
+
 /// A form, and the words for it.
 pub(crate) struct Syntax {
     /// Completes "must be …".
@@ -194,9 +196,9 @@ pub(super) const SEARCHED_TEXT: Syntax = Syntax {
     holds: |text| !text.is_empty(),
 };
 
-/// `text` in quotes, on one line, cut if it is long.
+/// `text` in quotes, on one line, cut if it is long, without the secrets of a URL.
 pub(super) fn shown(text: &str) -> String {
-    format!("{:?}", shortened(text))
+    format!("{:?}", shortened(&without_secrets(text)))
 }
 
 /// The beginning of `text`.

@@ -63,7 +63,11 @@ fn explain(error: &Error) -> String {
         Error::MergeKeyNotAllowed { .. } => {
             "merge keys (<<) are not supported; write the fields out".into()
         }
-        Error::NonFiniteFloat { value, .. } => format!("{value} is not a finite number"),
+        // Both may be a secret without its quotes.
+        Error::NonFiniteFloat { .. } => "not a finite number".into(),
+        Error::UnsupportedTag { .. } => {
+            "tags are not supported; quote a text that begins with '!'".into()
+        }
         Error::RecursiveReferencesRequireWeakTypes { .. } => {
             "an alias inside the value that its anchor names".into()
         }

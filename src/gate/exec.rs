@@ -40,6 +40,7 @@ pub async fn check(spec: &Exec, busy: &Busy) -> Outcome {
 
 async fn run(command: Vec<String>, hold: Hold) -> Result<String, String> {
     let program = command.first().cloned().ok_or("no program is given")?;
+    let name = name(&program);
     // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
     // result, if nobody waits for that any more.
     let spawned = spawn_blocking(move || spawn(&command, hold)).await;
@@ -48,12 +49,12 @@ async fn run(command: Vec<String>, hold: Hold) -> Result<String, String> {
         group: _group,
         mut child,
         mut output,
-    } = spawned.map_err(|error| format!("{program}: {}", describe(&program, &error)))?;
+    } = spawned.map_err(|error| format!("{name}: {}", describe(&program, &error)))?;
     let status = while_driving(output.read(), child.wait())
         .await
-        .map_err(|error| format!("{program}: {}", plain(&error)))?;
+        .map_err(|error| format!("{name}: {}", plain(&error)))?;
     output.read_rest();
-    judge(status, &output).map_err(|why| format!("{program}: {why}"))
+    judge(status, &output).map_err(|why| format!("{name}: {why}"))
 }
 
 /// What has been started. Dropped in this order: the group is killed while the child still holds its number.
@@ -84,6 +85,14 @@ fn spawn(command: &[String], hold: Hold) -> io::Result<Running> {
         child,
         output,
     })
+}
+
+/// `program` as reasons name it: what follows a space in it is more likely an argument, and may be secret.
+fn name(program: &str) -> String {
+    match program.split_once(char::is_whitespace) {
+        Some((name, _)) => format!("{name} …"),
+        None => program.to_owned(),
+    }
 }
 
 fn describe(program: &str, error: &io::Error) -> String {

@@ -23,7 +23,7 @@ use super::Outcome;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
 use crate::config::{Endpoint, Expect, HttpGet, Scheme};
-use crate::text::{excerpt, plain};
+use crate::text::{excerpt, plain, without_secrets};
 
 /// Redirects followed before giving up.
 const MAX_REDIRECTS: usize = 10;
@@ -58,7 +58,7 @@ where
             Answer::Accepted(seen) => return Ok(seen),
             Answer::Redirect { status, location } => {
                 target = target.follow(&location).map_err(|why| {
-                    let location = excerpt(&location);
+                    let location = excerpt(&without_secrets(&location));
                     format!("{status} to {location} is not followed: {why}")
                 })?;
             }

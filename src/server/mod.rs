@@ -1,12 +1,12 @@
 //! `/healthz`, `/readyz`, `/statusz` and `/metrics`, read from the one status snapshot.
 
 mod accept;
+mod connections;
+mod host;
 mod page;
 
-use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
@@ -16,33 +16,17 @@ use http::header::{
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio::time::{sleep, timeout};
-use tracing::{debug, info, warn};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
 
+pub use self::connections::serve;
 use crate::agent::Ping;
-use crate::logging::Repetition;
 use crate::metrics::{self, Metrics};
 use crate::status::Status;
 
-/// Connections served at once; more wait in the kernel's queue.
-const MAX_CONNECTIONS: usize = 32;
-/// From a connection's start to its end: it serves one request.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// For the head of the request, which a client that is not up to mischief sends at once.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
-/// Smallest that hyper allows, and plenty for a GET.
-const MAX_HEAD: usize = 8192;
 /// How long the agent's loop may take to answer.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
-/// Between tries to listen.
-const LISTEN_RETRY: Duration = Duration::from_secs(5);
-
 /// What the answers are read from.
 #[derive(Clone)]
 pub struct Sources {
@@ -54,68 +38,18 @@ pub struct Sources {
     pub pings: mpsc::Sender<Ping>,
 }
 
-/// Serves for ever. A port in use is told and tried again: the main job does not depend on it.
-pub async fn serve(address: SocketAddr, sources: Sources) {
-    let listener = listen(address).await;
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
-            return;
-        };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let sources = sources.clone();
-                tokio::spawn(async move {
-                    let _ = timeout(CONNECTION_TIMEOUT, connection(stream, sources)).await;
-                    drop(permit);
-                });
-            }
-            Err(error) => {
-                warn!(%error, "failed to accept a connection");
-                sleep(LISTEN_RETRY).await;
-            }
-        }
+/// `over_loopback`: the request reached the server at a loopback address.
+async fn answer(
+    request: &Request<Incoming>,
+    over_loopback: bool,
+    sources: &Sources,
+) -> Response<Full<Bytes>> {
+    if over_loopback && !host::is_own(request.uri(), request.headers()) {
+        return text(
+            StatusCode::MISDIRECTED_REQUEST,
+            "over loopback, Host must be localhost or an IP address\n",
+        );
     }
-}
-
-async fn listen(address: SocketAddr) -> TcpListener {
-    let mut failure = Repetition::default();
-    loop {
-        let result = TcpListener::bind(address)
-            .await
-            .and_then(|listener| Ok((listener.local_addr()?, listener)));
-        match result {
-            Ok((address, listener)) => {
-                info!(%address, "listening");
-                return listener;
-            }
-            Err(error) if failure.is_news(Instant::now(), &error.to_string()) => {
-                warn!(%address, %error, "failed to listen; trying again");
-            }
-            Err(_) => {}
-        }
-        sleep(LISTEN_RETRY).await;
-    }
-}
-
-async fn connection(stream: TcpStream, sources: Sources) {
-    let service = service_fn(move |request| {
-        let sources = sources.clone();
-        async move { Ok::<_, Infallible>(answer(&request, &sources).await) }
-    });
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .keep_alive(false)
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
-        debug!(%error, "a connection broke");
-    }
-}
-
-async fn answer(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
         response

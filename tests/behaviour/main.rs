@@ -25,5 +25,6 @@ mod retaint;
 mod scene;
 mod server;
 mod stopping;
+mod surface;
 mod time;
 mod watching;

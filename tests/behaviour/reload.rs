@@ -164,8 +164,9 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
         }
     }
     for index in 4..12 {
-        map.swap_files(Some(&format!("{index}")));
-        let text = format!("must be a mapping, not {index}");
+        let text = format!("apiVersion: untaint/v1alpha1\nkind: Kind{index}\n");
+        map.swap_files(Some(&text));
+        let text = format!("Kind{index}");
         let is_it = |line: &Value| line["problem"].to_string().contains(&text);
         agent.wait_for_log(is_it).await.unwrap();
     }

@@ -9,6 +9,57 @@ fn read(name: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join(name)).unwrap()
 }
 
+/// The instructions of that name, without it.
+fn instructions(name: &str) -> Vec<String> {
+    let dockerfile = read("Dockerfile").replace("\\\n", " ");
+    let lines = dockerfile.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .filter(|(instruction, _)| instruction.eq_ignore_ascii_case(name))
+        .map(|(_, rest)| rest.trim().to_owned())
+        .collect()
+}
+
+#[test]
+fn every_image_it_is_made_of_has_a_tag_and_can_be_pinned_by_an_argument() {
+    let arguments = instructions("ARG");
+    let images = instructions("FROM");
+    assert_eq!(images.len(), 2);
+    for image in images {
+        let mut words = image.split(' ').filter(|word| !word.starts_with("--"));
+        let image = words.next().unwrap();
+        if image == "scratch" {
+            continue;
+        }
+        let name = image.strip_prefix('$').unwrap();
+        let mut defaults = arguments
+            .iter()
+            .filter_map(|argument| argument.strip_prefix(name)?.strip_prefix('='));
+        let (_, tag) = defaults.next().unwrap().rsplit_once(':').unwrap();
+        assert!(!tag.contains('/') && tag != "latest", "{image}: {tag}");
+    }
+}
+
+#[test]
+fn nothing_is_added_from_the_net_and_whoever_names_no_user_is_not_root() {
+    assert!(instructions("ADD").is_empty());
+    assert_eq!(instructions("USER"), ["65532:65532"]);
+}
+
+#[test]
+fn the_image_is_built_with_the_tools_that_make_installs() {
+    let makefile = read("Makefile");
+    let words = instructions("RUN").join(" ");
+    let pinned = |word: &&str| word.contains('@') && word.starts_with(char::is_alphabetic);
+    let tools: Vec<_> = words.split(' ').filter(pinned).collect();
+    assert_eq!(tools.len(), 2, "{tools:?}");
+    for tool in tools {
+        assert!(
+            makefile.split_whitespace().any(|word| word == tool),
+            "{tool}"
+        );
+    }
+}
+
 #[test]
 fn the_image_is_built_by_the_toolchain_that_the_tests_run_with() {
     let toolchain = read("rust-toolchain.toml");
@@ -16,11 +67,12 @@ fn the_image_is_built_by_the_toolchain_that_the_tests_run_with() {
         .lines()
         .find_map(|line| line.strip_prefix("channel = "));
     let tag = format!("/rust:{}-", channel.unwrap().trim_matches('"'));
-    let dockerfile = read("Dockerfile");
-    let image = dockerfile
-        .lines()
-        .find(|line| line.starts_with("ARG RUST_IMAGE="));
-    assert!(image.unwrap().contains(&tag), "{image:?}: {tag}");
+    let arguments = instructions("ARG");
+    let mut images = arguments
+        .iter()
+        .filter(|argument| argument.starts_with("RUST_IMAGE="));
+    let image = images.next().unwrap();
+    assert!(image.contains(&tag), "{image}: {tag}");
 }
 
 /// npd#797 (C2): a node of the other architecture cannot run the program. What the document has built is what the

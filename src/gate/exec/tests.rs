@@ -107,7 +107,7 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
     };
     let not_executable = "permission denied, or not executable";
     for (program, why) in [
-        ("/bin/true; true", "not found"),
+        ("/bin/true;true", "not found"),
         ("/", not_executable),
         (&file("plain", "#!/bin/sh\n", 0o644), not_executable),
         (
@@ -119,6 +119,8 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
         let reason = format!("{program}: {why}");
         assert_eq!(outcome(&[program]).await, closed(&reason));
     }
+    let whole_command = outcome(&["/bin/echo secret"]).await;
+    assert_eq!(whole_command, closed("/bin/echo …: not found"));
     assert_eq!(outcome(&[]).await, closed("no program is given"));
 }
 
@@ -135,6 +137,25 @@ async fn nothing_of_the_agent_leaks_into_the_program() {
             "/bin/sh: exit code 1: PATH={PATH} / /dev/null group {pid} {pid}"
         ))
     );
+}
+
+#[tokio::test]
+async fn no_shell_reads_the_arguments() {
+    let script = "printf '%s|' \"$@\"; exit 1";
+    let arguments = ["$HOME", "$(id)", "`id`", "*", "a b", ";", "|", ">x", "\\"];
+    let command = [&["/bin/sh", "-c", script, "sh"][..], &arguments].concat();
+    let printed: String = arguments.map(|argument| format!("{argument}|")).concat();
+    let reason = format!("/bin/sh: exit code 1: {printed}");
+    assert_eq!(outcome(&command).await, closed(&reason));
+}
+
+/// What `allowPrivilegeEscalation: false` of a container comes down to.
+#[tokio::test]
+async fn a_program_cannot_gain_privileges_where_the_agent_cannot() {
+    let privileges = "echo $(grep NoNewPrivs /proc/self/status); exit 1";
+    rustix::thread::set_no_new_privs(true).unwrap();
+    let reason = "/bin/sh: exit code 1: NoNewPrivs: 1";
+    assert_eq!(shell(privileges).await, closed(reason));
 }
 
 #[tokio::test]

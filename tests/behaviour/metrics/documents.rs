@@ -138,7 +138,7 @@ async fn the_page_is_of_the_type_that_prometheus_knows_and_is_named_where_nothin
     let address = listening["address"].as_str().unwrap();
     for method in ["GET", "HEAD"] {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let request = format!("{method} /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        let request = format!("{method} /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();

@@ -134,6 +134,15 @@ impl Agent {
         self.child.id().unwrap_or_default()
     }
 
+    /// Its resident memory, in KiB.
+    pub fn resident(&self) -> Result<usize> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let mut lines = status.lines();
+        let resident = lines.find_map(|line| line.strip_prefix("VmRSS:"));
+        let resident = resident.context("a line of resident memory")?;
+        Ok(resident.trim_end_matches("kB").trim().parse()?)
+    }
+
     /// Sends a signal, by name.
     pub async fn signal(&self, name: &str) -> Result<()> {
         let status = Command::new("kill")

@@ -1,0 +1,77 @@
+//! Names that lead to the server and are not its own.
+
+use std::net::{IpAddr, UdpSocket};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::LISTEN;
+use crate::scene::{Gates, OnStandIn, TAINT};
+
+/// A page on the node whose name leads to 127.0.0.1 would read all of it.
+#[tokio::test]
+async fn a_name_of_others_that_leads_to_loopback_is_told_nothing() {
+    let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
+    let agent = scene.agent(&LISTEN);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    let listening = agent.wait_for_message("listening").await.unwrap();
+    let address = listening["address"].as_str().unwrap();
+    for path in ["/healthz", "/readyz", "/statusz", "/metrics", "/"] {
+        for host in [
+            "evil.example",
+            "evil.example:9468",
+            "localhost.evil.example",
+        ] {
+            let answer = by_name(address, path, host).await;
+            assert!(answer.starts_with("HTTP/1.1 421 "), "{host}: {answer}");
+            assert!(!answer.contains("node"), "{host}: {answer}");
+        }
+        for host in [
+            "localhost",
+            "LOCALHOST:1",
+            "127.0.0.1",
+            "[::1]:9468",
+            "10.0.0.7:8443",
+        ] {
+            let answer = by_name(address, path, host).await;
+            let expected = if path == "/" { "404" } else { "200" };
+            let head = format!("HTTP/1.1 {expected} ");
+            assert!(answer.starts_with(&head), "{host}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_listens_for_the_network_is_asked_by_whatever_name_it_has_there() {
+    let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
+    let agent = scene.agent(&["--listen", "0.0.0.0:0"]);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    let listening = agent.wait_for_message("listening").await.unwrap();
+    let address = listening["address"].as_str().unwrap();
+    let (_, port) = address.rsplit_once(':').unwrap();
+    let loopback = format!("127.0.0.1:{port}");
+    let answer = by_name(&loopback, "/healthz", "node.example").await;
+    assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+    // A machine without a network has loopback only.
+    if let Some(own) = own_address() {
+        let answer = by_name(&format!("{own}:{port}"), "/healthz", "node.example").await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}
+
+/// Where others on the network find this machine. Nothing is sent.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// The answer of the server at `address` to whoever calls it `host`.
+async fn by_name(address: &str, path: &str, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}

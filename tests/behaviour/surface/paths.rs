@@ -1,0 +1,183 @@
+//! Whatever a path leads to, a look at it ends soon, costs no memory, and tells nothing of what is in there.
+
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use testkit::agent::write_configuration;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::{LISTEN, SECRET};
+use crate::scene::{Gates, OnStandIn, PROGRAM, TAINT};
+
+/// The address space that each may have, in KiB: it does not read in what has no end.
+const LIMITED: &str = "ulimit -v 2000000; exec \"$0\" \"$@\"";
+
+/// Links to what nobody means when they name a file.
+fn hostile_links(dir: &Path) -> Vec<PathBuf> {
+    let at = |name: &str| dir.join(name);
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(at("a-pipe"))
+        .status();
+    assert!(pipe.unwrap().success());
+    std::fs::create_dir(at("a-directory")).unwrap();
+    let huge = std::fs::File::create(at("a-huge-file")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    std::fs::write(at("a-secret"), SECRET).unwrap();
+    drop(UnixListener::bind(at("a-dead-socket")).unwrap());
+    let targets = [
+        "/dev/zero",
+        "/dev/tty",
+        "/proc/self/environ",
+        "/proc/self/mem",
+        "/proc/kmsg",
+        "a-pipe",
+        "a-directory",
+        "a-huge-file",
+        "a-secret",
+        "a-dead-socket",
+        "a-loop",
+        "nothing",
+    ];
+    symlink("a-loop", at("a-loop")).unwrap();
+    let link = |(index, target): (usize, &&str)| {
+        let link = at(&format!("link-{index}"));
+        symlink(target, &link).unwrap();
+        link
+    };
+    targets.iter().enumerate().map(link).collect()
+}
+
+/// Fails unless it ends soon with one of these codes and says something harmless.
+async fn harmless(arguments: &[&str], codes: &[i32]) -> String {
+    let run = Command::new("/bin/sh")
+        .args(["-c", LIMITED, PROGRAM])
+        .args(arguments)
+        .env_clear()
+        // And so in /proc/self/environ.
+        .env("TOKEN", SECRET)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = timeout(Duration::from_secs(20), run).await;
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output.unwrap().unwrap();
+    let told = String::from_utf8([stdout, stderr].concat()).unwrap();
+    assert!(
+        codes.contains(&status.code().unwrap_or(-1)),
+        "{arguments:?}: {status}: {told}"
+    );
+    assert!(
+        !told.contains(SECRET) && !told.contains("panicked"),
+        "{arguments:?}: {told}"
+    );
+    for sign in ["takes too long", "memory", "mmap"] {
+        assert!(!told.contains(sign), "{arguments:?}: {told}");
+    }
+    assert!(told.len() < 10_000, "{arguments:?}: {} bytes", told.len());
+    told
+}
+
+#[tokio::test]
+async fn a_configuration_or_a_kubeconfig_and_its_files_may_lead_anywhere() {
+    let dir = TempDir::new().unwrap();
+    let kubeconfig = dir.path().join("kubeconfig");
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let run = [
+        "run",
+        "--taint",
+        "example.com/a",
+        "--node-name",
+        "a",
+        "--kubeconfig",
+    ];
+    for link in hostile_links(dir.path()) {
+        let link = link.to_str().unwrap();
+        harmless(&["config", "validate", link], &[2]).await;
+        harmless(&["check", "--config", link], &[2]).await;
+        harmless(&[&run[..], &[link]].concat(), &[2]).await;
+        for (cluster, user) in [
+            (format!("certificate-authority: {link}"), String::new()),
+            (
+                String::new(),
+                format!("client-certificate: {link}, client-key: {link}"),
+            ),
+            (String::new(), format!("tokenFile: {link}")),
+        ] {
+            let text = format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+                 contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+                 clusters: [{{name: k, cluster: {{server: 'https://127.0.0.1:1', {cluster}}}}}]\n\
+                 users: [{{name: u, user: {{{user}}}}}]\n"
+            );
+            std::fs::write(kubeconfig, text).unwrap();
+            // A text that is no token only the server can tell from one.
+            let once = ["--once", "--timeout", "100ms"];
+            harmless(&[&run[..], &[kubeconfig], &once].concat(), &[2, 3]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_gates_look_at_may_lead_anywhere() {
+    let dir = TempDir::new().unwrap();
+    let links = hostile_links(dir.path());
+    let mut gates = Vec::new();
+    for (index, link) in links.iter().enumerate() {
+        let net_d = dir.path().join(format!("net-{index}.d"));
+        std::fs::create_dir_all(net_d.join("demo")).unwrap();
+        symlink(link, net_d.join("10-demo.conflist")).unwrap();
+        // Read with those of the directory that has the network's name.
+        let appended = dir.path().join(format!("appended-{index}.d"));
+        std::fs::create_dir_all(appended.join("demo")).unwrap();
+        std::fs::write(appended.join("10-demo.conflist"), r#"{"name": "demo"}"#).unwrap();
+        symlink(link, appended.join("demo/10.conf")).unwrap();
+        let [link, net_d, appended] = [link, &net_d, &appended].map(|path| path.display());
+        gates.extend([
+            format!("net-{index}, cniConfig: {{dir: {net_d}}}"),
+            format!("appended-{index}, cniConfig: {{dir: {appended}}}"),
+            format!("dir-{index}, cniConfig: {{dir: {link}, binDirs: [{link}]}}"),
+            format!("file-{index}, file: {{path: {link}, newerThanBoot: true}}"),
+            format!("http-{index}, httpGet: {{unixSocket: {link}}}"),
+            format!("grpc-{index}, grpc: {{unixSocket: {link}}}"),
+            format!("exec-{index}, exec: {{command: [{link}]}}"),
+        ]);
+    }
+    let config = dir.path().join("config.yaml");
+    for gate in gates {
+        let rule =
+            format!("- name: a\n  taint: {{key: example.com/a}}\n  gates: [{{name: {gate}}}]\n");
+        write_configuration(&config, &rule).unwrap();
+        let told = harmless(&["check", "--config", config.to_str().unwrap()], &[0, 3]).await;
+        let may_exist = gate.starts_with("file-");
+        assert!(may_exist || told.contains("closed"), "{gate}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_becomes_a_pipe_or_a_device_leaves_the_active_one_at_work() {
+    let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
+    let agent = scene.agent(&LISTEN);
+    agent.wait_for_message("saw the taint").await.unwrap();
+    let config = scene.gates.config();
+    let links = hostile_links(scene.gates.dir.path());
+    for (count, link) in links.iter().take(3).enumerate() {
+        let new = config.with_extension("new");
+        symlink(link, &new).unwrap();
+        std::fs::rename(&new, &config).unwrap();
+        let bad = "the configuration is bad; the active one stays";
+        agent.wait_for_count(bad, count + 1).await.unwrap();
+    }
+    scene.gates.write_conflist();
+    scene.gates.health.set(200);
+    scene.wait_for_taints(&[]).await;
+    assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
+    assert_eq!(agent.get("/readyz").await.unwrap().0, 503);
+}
