@@ -262,10 +262,10 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
     write_configuration(&config, rules).unwrap();
     let mut manifests = Command::new(PROGRAM);
     manifests.args(["manifests", "--only", "rbac", "--config"]);
-    let roles = manifests.arg(config).output().await.unwrap();
-    let mut roles: Vec<Value> =
-        serde_yaml::from_multiple(&String::from_utf8_lossy(&roles.stdout)).unwrap();
-    for role in &mut roles {
+    let output = manifests.arg(config).output().await.unwrap();
+    let mut granted: Vec<Value> =
+        serde_yaml::from_multiple(&String::from_utf8_lossy(&output.stdout)).unwrap();
+    for role in &mut granted {
         // Of its own: what other tests have must not change.
         for name in ["/metadata/name", "/roleRef/name"] {
             if let Some(name) = role.pointer_mut(name) {
@@ -274,7 +274,7 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
             }
         }
     }
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": roles});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": granted});
     let file = directory.path().join("roles.json");
     std::fs::write(&file, list.to_string()).unwrap();
     // By the server, since several tests may do it at once: of two who find no role, a client fails to make the second.
@@ -293,6 +293,6 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
     ]
     .concat();
     // It fails if the answer is no.
-    let granted = async { while cluster.kubectl(&can).await.is_err() {} };
-    timeout(DEADLINE, granted).await.unwrap();
+    let allowed = async { while cluster.kubectl(&can).await.is_err() {} };
+    timeout(DEADLINE, allowed).await.unwrap();
 }
