@@ -9,7 +9,8 @@ use testkit::cluster;
 use crate::metrics::LISTEN;
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT, grant};
 
-const ROLE: &str = "rbac/optional/nodes-status.yaml";
+/// Publishes one.
+const RULE: &str = "- {name: a, taint: {key: a}, gates: [], publishCondition: {type: a}}\n";
 const ALLOWS: [&str; 2] = ["patch", "nodes/status"];
 pub(crate) const FAILED: &str = "failed to publish a condition; trying again";
 const KIND: &str = "readiness.k8s.io/NetworkReady";
@@ -60,7 +61,7 @@ async fn the_condition_follows_the_gates_before_and_after_the_removal_and_no_oth
     let Some(scene) = OnCluster::with("published", &[TAINT, FOREIGN], gates().await).await else {
         return;
     };
-    grant(scene.cluster, ROLE, ALLOWS, "default").await;
+    grant(scene.cluster, RULE, ALLOWS, "default").await;
     let ready = json!([{"type": "Ready", "status": "True", "reason": "KubeletReady"}]).to_string();
     let patch = format!(r#"{{"status": {{"conditions": {ready}}}}}"#);
     let by_kubelet = [
@@ -129,7 +130,7 @@ async fn without_the_permission_the_removal_goes_on_and_the_condition_follows_th
     assert_eq!(status["rules"][0]["publishFailure"], error, "{status:#}");
     gates.health.set(200);
     agent.wait_for_message("removed the taint").await.unwrap();
-    grant(&cluster, ROLE, ALLOWS, "default").await;
+    grant(&cluster, RULE, ALLOWS, "default").await;
     let is_true = |node: &Value| said(node) == ["True", "GatesOpen"];
     cluster.wait_for_node("node", is_true).await.unwrap();
     assert_eq!(agent.count(FAILED), 1);
@@ -144,7 +145,7 @@ async fn a_gate_that_flaps_does_not_fill_the_server_with_conditions_and_its_last
     let Some(scene) = OnCluster::with("published-flaps", &[], gates().await).await else {
         return;
     };
-    grant(scene.cluster, ROLE, ALLOWS, "default").await;
+    grant(scene.cluster, RULE, ALLOWS, "default").await;
     let mut agent = scene.agent(&[]);
     for _ in 0..20 {
         for (status, state) in [(200, "open"), (503, "closed")] {

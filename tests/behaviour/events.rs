@@ -24,8 +24,14 @@ pub(crate) const READY: &str = "- {name: ready, taint: {key: example.com/not-rea
 
 /// See [`scene::grant`].
 async fn grant(cluster: &Cluster) {
-    let role = "rbac/optional/events.yaml";
-    scene::grant(cluster, role, ["patch", "events.events.k8s.io"], "default").await;
+    let rules = READY.to_owned() + ON;
+    scene::grant(
+        cluster,
+        &rules,
+        ["patch", "events.events.k8s.io"],
+        "default",
+    )
+    .await;
 }
 
 /// Grants it on the cluster that the tests share.

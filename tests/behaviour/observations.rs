@@ -8,8 +8,10 @@ use testkit::cluster::Cluster;
 
 use crate::scene::{Gates, OnCluster, TAINT, grant};
 
-const CSI_NODES: &str = "rbac/optional/csinodes.yaml";
-const PODS: &str = "rbac/optional/pods.yaml";
+/// Rules that look at a CSINode, and at pods.
+const CSI_NODES: &str =
+    "- {name: a, taint: {key: a}, gates: [{name: a, csiDriver: {name: ebs.csi.aws.com}}]}\n";
+const PODS: &str = "- {name: a, taint: {key: a}, gates: [{name: a, pods: {namespace: observed, matchLabels: {app: a}}}]}\n";
 const DRIVER: &str = "{name: driver, csiDriver: {name: ebs.csi.aws.com, allocatable: true}}";
 const GPUS: &str = "{name: gpus, allocatable: {resource: nvidia.com/gpu}}";
 const READY: &str = "{name: ready, nodeCondition: {type: Ready}}";

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::agent::{Agent, write_configuration};
 use testkit::api::{ApiServer, Options, Request, Verb};
 use testkit::cluster::{self, AuditEntry, Cluster};
 use testkit::health::HealthEndpoint;
 use testkit::{DEADLINE, node, taints};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 /// The program under test.
@@ -253,16 +254,45 @@ impl OnStandIn {
     }
 }
 
-/// Gives the shipped `ServiceAccount` an optional role, and returns when the server knows that it allows this.
-pub(crate) async fn grant(cluster: &Cluster, role: &str, allows: [&str; 2], namespace: &str) {
-    let namespace = ["--namespace", namespace];
+/// Gives untaint's `ServiceAccount` what `untaint manifests` says that these rules need, and returns when the server knows
+/// that it allows this.
+pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], namespace: &str) {
+    let directory = TempDir::new().unwrap();
+    let config = directory.path().join("config.yaml");
+    write_configuration(&config, rules).unwrap();
+    let mut manifests = Command::new(PROGRAM);
+    manifests.args(["manifests", "--only", "rbac", "--config"]);
+    let output = manifests.arg(config).output().await.unwrap();
+    let mut granted: Vec<Value> =
+        serde_yaml::from_multiple(&String::from_utf8_lossy(&output.stdout)).unwrap();
+    for role in &mut granted {
+        // Of its own: what other tests have must not change.
+        for name in ["/metadata/name", "/roleRef/name"] {
+            if let Some(name) = role.pointer_mut(name) {
+                let suffix = allows[1].replace('/', "-");
+                *name = format!("{}-for-{suffix}", name.as_str().unwrap()).into();
+            }
+        }
+    }
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": granted});
+    let file = directory.path().join("roles.json");
+    std::fs::write(&file, list.to_string()).unwrap();
     // By the server, since several tests may do it at once: of two who find no role, a client fails to make the second.
-    let apply = ["apply", "--server-side", "--filename", role];
-    let applied = cluster.kubectl(&[&namespace[..], &apply].concat()).await;
-    applied.unwrap();
+    let apply = [
+        "apply",
+        "--server-side",
+        "--filename",
+        file.to_str().unwrap(),
+    ];
+    cluster.kubectl(&apply).await.unwrap();
     let agent = ["--as", "system:serviceaccount:untaint:untaint"];
-    let can = [&namespace[..], &["auth", "can-i"], &allows, &agent].concat();
+    let can = [
+        &["auth", "can-i", "--namespace", namespace][..],
+        &allows,
+        &agent,
+    ]
+    .concat();
     // It fails if the answer is no.
-    let granted = async { while cluster.kubectl(&can).await.is_err() {} };
-    timeout(DEADLINE, granted).await.unwrap();
+    let allowed = async { while cluster.kubectl(&can).await.is_err() {} };
+    timeout(DEADLINE, allowed).await.unwrap();
 }

@@ -29,6 +29,22 @@ fn cut(name: &'static str, fault: Act) -> Case {
     }
 }
 
+/// A removal ends the connection, and there are so many patches in all.
+fn broken(name: &'static str, patches: usize, fault: Act) -> Case {
+    Case {
+        name,
+        when: When::Watching,
+        fault,
+        heal: None,
+        // The watch and the removal may begin a connection at the same time, of which one is kept.
+        spent: Spent {
+            connections: 2..=3,
+            ..exactly(2, 1, patches, 0)
+        },
+        within: 0..=1,
+    }
+}
+
 /// Nothing comes of a removal until the agent has given it up.
 fn silence(name: &'static str, fault: Act) -> Case {
     Case {
@@ -80,44 +96,20 @@ async fn a_connection_that_breaks_at_any_stage_of_a_removal_is_replaced_and_the_
             },
             within: 0..=1,
         },
-        Case {
-            name: "reset-before-it-is-applied",
-            when: When::Watching,
-            fault: |scene| scene.middle.respond_next(Verb::Patch, 1, Answer::Reset),
-            heal: None,
-            spent: exactly(2, 1, 2, 2),
-            within: 0..=1,
-        },
-        Case {
-            name: "reset-after-it-is-applied",
-            when: When::Watching,
-            fault: |scene| {
-                let reset = Answer::ApplyAndReset;
-                scene.middle.respond_next(Verb::Patch, 1, reset);
-            },
-            heal: None,
-            spent: exactly(2, 1, 1, 2),
-            within: 0..=1,
-        },
-        Case {
-            name: "goaway-before-it-is-applied",
-            when: When::Watching,
-            fault: |scene| scene.middle.respond_next(Verb::Patch, 1, Answer::GoAway),
-            heal: None,
-            spent: exactly(2, 1, 2, 2),
-            within: 0..=1,
-        },
-        Case {
-            name: "goaway-after-it-is-applied",
-            when: When::Watching,
-            fault: |scene| {
-                let goaway = Answer::ApplyAndGoAway;
-                scene.middle.respond_next(Verb::Patch, 1, goaway);
-            },
-            heal: None,
-            spent: exactly(2, 1, 1, 2),
-            within: 0..=1,
-        },
+        broken("reset-before-it-is-applied", 2, |scene| {
+            scene.middle.respond_next(Verb::Patch, 1, Answer::Reset);
+        }),
+        broken("reset-after-it-is-applied", 1, |scene| {
+            let reset = Answer::ApplyAndReset;
+            scene.middle.respond_next(Verb::Patch, 1, reset);
+        }),
+        broken("goaway-before-it-is-applied", 2, |scene| {
+            scene.middle.respond_next(Verb::Patch, 1, Answer::GoAway);
+        }),
+        broken("goaway-after-it-is-applied", 1, |scene| {
+            let goaway = Answer::ApplyAndGoAway;
+            scene.middle.respond_next(Verb::Patch, 1, goaway);
+        }),
         cut("cut-in-the-first-bytes-of-the-request", |scene| {
             scene.proxy.set(Mode::Cut(Direction::ToServer, 1));
         }),
