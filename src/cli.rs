@@ -1,6 +1,6 @@
 //! The command line. Every flag has an environment variable.
 
-mod tenants;
+mod manifests;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,18 +14,14 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::{self, HttpGet};
 use crate::logging::Format;
-use crate::manifests::{Form, OWN, Part};
 use crate::taint::TaintMatcher;
 use crate::text::without_secrets;
 
-pub use tenants::TenantArgs;
+pub use manifests::{ManifestsArgs, TenantArgs};
 
 /// Where the HTTP server listens unless told otherwise.
 const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9468);
-
-/// The image of the manifests unless told otherwise: a name to replace, of this version.
-const DEFAULT_IMAGE: &str = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
 
 /// Exit codes: a contract with scripts, hooks and init containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +85,7 @@ impl Cli {
             for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg] {
                 // What is wrong may be a URL, and the message is for the log of a pod.
                 if let Some(ContextValue::String(value)) = error.get(kind) {
-                    let value = without_secrets(value).into_owned();
+                    let value = without_secrets(value);
                     error.insert(kind, ContextValue::String(value));
                 }
             }
@@ -234,53 +230,6 @@ pub struct GateArgs {
     /// This file must exist. May be repeated.
     #[arg(long, env = "UNTAINT_FILE", value_name = "PATH", value_parser = config::parse_path, conflicts_with = "config")]
     pub file: Vec<PathBuf>,
-}
-
-/// Arguments of `manifests`.
-#[derive(Debug, Args)]
-pub struct ManifestsArgs {
-    /// The configuration file.
-    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE")]
-    pub config: PathBuf,
-    /// How untaint gets to the nodes.
-    #[arg(
-        long,
-        env = "UNTAINT_FORM",
-        value_name = "FORM",
-        default_value = "daemonset"
-    )]
-    pub form: Form,
-    /// Only these parts, separated by commas.
-    #[arg(
-        long,
-        env = "UNTAINT_ONLY",
-        value_name = "PART",
-        value_delimiter = ',',
-        default_values = ["rbac", "policy", "workload"]
-    )]
-    pub only: Vec<Part>,
-    /// The Namespace of the pods. Only the default one is made.
-    #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = config::parse_namespace)]
-    pub namespace: String,
-    /// The ServiceAccount of the pods: with the form daemonset untaint's own, else the one they have already.
-    #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = config::parse_service_account)]
-    pub service_account: String,
-    /// untaint's image.
-    #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = config::parse_image)]
-    pub image: String,
-    /// Tolerate only what new nodes are known to carry, in place of everything.
-    #[arg(long, env = "UNTAINT_EXACT_TOLERATIONS")]
-    pub exact_tolerations: bool,
-    /// The SELinux type of untaint's containers, where hosts confine the use of files and sockets.
-    #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = config::parse_selinux_type)]
-    pub selinux_type: Option<String>,
-    /// Refuse tokens that do not say the uid of the Node as well. Tokens of Nodes that were made anew under the same name
-    /// say an old one for up to an hour, and some say none.
-    #[arg(long, env = "UNTAINT_CHECK_NODE_UID")]
-    pub check_node_uid: bool,
-    /// Policies against the pods of others.
-    #[command(flatten)]
-    pub tenants: TenantArgs,
 }
 
 /// `--listen`.

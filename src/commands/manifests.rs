@@ -6,23 +6,35 @@ use crate::config;
 use crate::manifests::{Account, Manifests};
 
 pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
+    let ManifestsArgs {
+        config: path,
+        form,
+        only,
+        namespace,
+        service_account,
+        image,
+        exact_tolerations,
+        selinux_type,
+        check_node_uid,
+        tenants,
+    } = args;
     let usage = |error: &dyn ToString| Failure::Usage(error.to_string());
-    let text = config::read(&args.config).map_err(|error| usage(&error))?;
-    let configuration = config::parse_file(&args.config, &text).map_err(|error| usage(&error))?;
+    let text = config::read(&path).map_err(|error| usage(&error))?;
+    let configuration = config::parse_file(&path, &text).map_err(|error| usage(&error))?;
     let manifests = Manifests {
         text,
         configuration,
-        form: args.form,
+        form,
         account: Account {
-            namespace: args.namespace,
-            name: args.service_account,
+            namespace,
+            name: service_account,
         },
-        image: args.image,
-        exact_tolerations: args.exact_tolerations,
-        selinux_type: args.selinux_type,
-        check_node_uid: args.check_node_uid,
-        tenants: args.tenants.into(),
+        image,
+        exact_tolerations,
+        selinux_type,
+        check_node_uid,
+        tenants: tenants.into(),
     };
-    let rendered = manifests.render(&args.only);
+    let rendered = manifests.render(&only);
     print(&rendered.map_err(|error| usage(&error))?)
 }

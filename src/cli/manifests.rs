@@ -1,9 +1,61 @@
-//! Policies against pods that slip past a start-up taint.
+//! `untaint manifests`.
+
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
 use crate::config;
-use crate::manifests::{Account, Enforcement, Tenants};
+use crate::manifests::{Account, Enforcement, Form, OWN, Part, Tenants};
+
+/// The image of the manifests unless told otherwise: a name to replace, of this version.
+const DEFAULT_IMAGE: &str = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
+
+/// Arguments of `manifests`.
+#[derive(Debug, Args)]
+pub struct ManifestsArgs {
+    /// The configuration file.
+    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE")]
+    pub config: PathBuf,
+    /// How untaint gets to the nodes.
+    #[arg(
+        long,
+        env = "UNTAINT_FORM",
+        value_name = "FORM",
+        default_value = "daemonset"
+    )]
+    pub form: Form,
+    /// Only these parts, separated by commas.
+    #[arg(
+        long,
+        env = "UNTAINT_ONLY",
+        value_name = "PART",
+        value_delimiter = ',',
+        default_values = ["rbac", "policy", "workload"]
+    )]
+    pub only: Vec<Part>,
+    /// The Namespace of the pods. Only the default one is made.
+    #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = config::parse_namespace)]
+    pub namespace: String,
+    /// The ServiceAccount of the pods: with the form daemonset untaint's own, else the one they have already.
+    #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = config::parse_service_account)]
+    pub service_account: String,
+    /// untaint's image.
+    #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = config::parse_image)]
+    pub image: String,
+    /// Tolerate only what new nodes are known to carry, in place of everything.
+    #[arg(long, env = "UNTAINT_EXACT_TOLERATIONS")]
+    pub exact_tolerations: bool,
+    /// The SELinux type of untaint's containers, where hosts confine the use of files and sockets.
+    #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = config::parse_selinux_type)]
+    pub selinux_type: Option<String>,
+    /// Refuse tokens that do not say the uid of the Node as well. Tokens of Nodes that were made anew under the same name
+    /// say an old one for up to an hour, and some say none.
+    #[arg(long, env = "UNTAINT_CHECK_NODE_UID")]
+    pub check_node_uid: bool,
+    /// Policies against the pods of others.
+    #[command(flatten)]
+    pub tenants: TenantArgs,
+}
 
 /// Which policies there are against the pods of others, and who is exempt.
 #[derive(Debug, Args)]
