@@ -54,7 +54,7 @@ async fn nothing_secret_is_told_by_an_agent_at_work_whatever_becomes_of_its_gate
         "HTTP/1.1 302 Go\r\nLocation: https://u:hunter2@sso.example/?to=hunter2\r\n\r\n",
     )
     .await;
-    let rubbish = Says::start("hunter3\r\n\r\n").await;
+    let rubbish = Says::start("hunter2\r\n\r\n").await;
     let refused = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = refused.local_addr().unwrap().port();
     drop(refused);

@@ -65,6 +65,7 @@ fn nothing_secret_is_told_by_a_refusal() {
     for arguments in [
         &["wait", "--http-get", "http://user:hunter2@host/?a=hunter2"][..],
         &["wait", "--http-get", "ftp://host/?token=hunter2"],
+        &["wait", "--http-get", "ftp://host/?token=a@hunter2"],
         &["wait", "http://user:hunter2@host/?a=hunter2"],
     ] {
         is_refused(arguments, "arguments");
