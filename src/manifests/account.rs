@@ -21,12 +21,17 @@ impl Account {
     /// side in a cluster; a valid one for every kind of object.
     #[must_use]
     pub fn objects(&self) -> String {
-        let Self { namespace, name } = self;
-        if namespace == OWN && name == OWN {
+        if self.is_own() {
             return OWN.into();
         }
+        let Self { namespace, name } = self;
         // A namespace has no dot.
         format!("{OWN}.{namespace}.{name}")
+    }
+
+    /// Whether it is what the DaemonSet has unless told otherwise.
+    pub(super) fn is_own(&self) -> bool {
+        self.namespace == OWN && self.name == OWN
     }
 
     /// Its user name: `MakeUsername` in k8s.io/apiserver/pkg/authentication/serviceaccount.

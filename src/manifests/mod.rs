@@ -2,7 +2,6 @@
 //! the workload, as commented YAML. Pure, and the same text for the same input.
 //!
 //! `rbac` is what the account may ask of the API server, `policy` what of that is let through, `workload` the pods.
-//! All that stands in CEL, keys and values of taints say, has a form without quotes and escapes.
 
 mod account;
 mod mounts;
@@ -15,14 +14,13 @@ mod workload;
 
 pub use account::{Account, OWN};
 pub use mounts::MountError;
-pub use policy::{Enforcement, MAY_TOLERATE, Tenants};
+pub use policy::{Enforcement, Tenants};
 
 use thiserror::Error;
 
 use crate::config::{Condition, Configuration, Gate, Observed, Rule};
 
-const HEAD: &str =
-    "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n";
+const HEAD: &str = "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n\n";
 
 /// The parts of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -73,6 +71,12 @@ pub enum RenderError {
     /// A gate looks at a place that cannot be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// Pods of others do not run as the DaemonSet's account, whose policy would be replaced by one of theirs.
+    #[error(
+        "the form {0} is for pods of others: name the account that they have, by --namespace and --service-account; \
+         {OWN}:{OWN} is the DaemonSet's"
+    )]
+    OwnAccount(&'static str),
     /// Every configured taint has the effect `PreferNoSchedule`.
     #[error(
         "there is no toleration to refuse: taints of the effect PreferNoSchedule keep no pod away, and no rule has another"
@@ -106,6 +110,9 @@ pub struct Manifests {
 impl Manifests {
     /// These parts, as one stream of YAML documents.
     pub fn render(&self, parts: &[Part]) -> Result<String, RenderError> {
+        if self.account.is_own() && !self.form.has_own_account() {
+            return Err(RenderError::OwnAccount(self.form.as_str()));
+        }
         let mut documents = Vec::new();
         if parts.contains(&Part::Workload) {
             documents.extend(workload::account(self));

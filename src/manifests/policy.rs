@@ -8,7 +8,7 @@ mod yaml;
 
 use super::{Manifests, RenderError};
 
-pub use tenants::{Enforcement, MAY_TOLERATE, Tenants};
+pub use tenants::{Enforcement, Tenants};
 
 /// The policies that hold the account to what the configuration needs, each with its binding, and those against pods
 /// that slip past start-up taints, as far as they are asked for.

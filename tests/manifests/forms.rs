@@ -8,7 +8,7 @@ use testkit::cluster::shared;
 use untaint::cli::Command;
 use untaint::config;
 
-use crate::render::{FORMS, Objects, list};
+use crate::render::{FORMS, Objects, list, written};
 
 /// The volume of a pod's container that is mounted at this path.
 fn volume_at<'a>(pod: &'a Value, container: &Value, path: &Path) -> &'a Value {
@@ -24,6 +24,23 @@ fn names(containers: &Value) -> Vec<&str> {
     containers
         .map(|container| container["name"].as_str().unwrap())
         .collect()
+}
+
+/// With the DaemonSet's account, their policy would take the place of the DaemonSet's, which forbids more.
+#[test]
+fn other_forms_than_the_daemon_set_need_the_account_of_their_pods() {
+    for form in ["sidecar", "init-container", "post-start"] {
+        let arguments = ["--config", "examples/cilium.yaml", "--form", form];
+        let error = written(&arguments).unwrap_err();
+        let expected = format!(
+            "the form {form} is for pods of others: name the account that they have, by --namespace and \
+             --service-account; untaint:untaint is the DaemonSet's\n"
+        );
+        assert_eq!(error, expected);
+        for other in ["--namespace=shop", "--service-account=agent"] {
+            written(&[&arguments[..], &[other]].concat()).unwrap();
+        }
+    }
 }
 
 /// For forms whose pods start, and resolve names, before the CNI is there.

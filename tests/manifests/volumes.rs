@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use crate::render::{Objects, configuration, list, written};
 
+const ACCOUNT: &str = "--service-account=agent";
+
 /// The host's directories that untaint's container sees, each at its own path and not to be written to.
 fn mounted(objects: &Objects) -> Vec<String> {
     let (program, _) = objects.runner();
@@ -58,11 +60,11 @@ fn each_gate_has_the_directory_around_what_it_looks_at_and_nothing_else_is_mount
         let file = configuration(&format!("gates: [{{name: a, {gates}}}]"));
         let path = file.path().to_str().unwrap();
         for form in ["daemonset", "sidecar", "init-container"] {
-            let objects = Objects::written(&["--config", path, "--form", form]);
+            let objects = Objects::written(&["--config", path, "--form", form, ACCOUNT]);
             assert_eq!(mounted(&objects), expected, "{gates}");
         }
         // A hook looks at the file system of the container that it is in.
-        let objects = Objects::written(&["--config", path, "--form", "post-start"]);
+        let objects = Objects::written(&["--config", path, "--form", "post-start", ACCOUNT]);
         assert!(mounted(&objects).is_empty());
     }
 }
@@ -91,7 +93,7 @@ fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
 #[test]
 fn where_hosts_confine_files_the_containers_have_the_type_that_is_asked_for() {
     for form in ["daemonset", "sidecar", "init-container", "post-start"] {
-        let arguments = ["--config", "examples/cilium.yaml", "--form", form];
+        let arguments = ["--config", "examples/cilium.yaml", "--form", form, ACCOUNT];
         let plain = Objects::written(&arguments);
         let confined = Objects::written(&[&arguments[..], &["--selinux-type", "spc_t"]].concat());
         for (objects, expected) in [(plain, Value::Null), (confined, Value::from("spc_t"))] {
