@@ -12,7 +12,7 @@ use crate::config::{Check, Condition, Endpoint, Grpc, HttpGet};
 /// A container has its own, which show the same.
 const THERE_ALREADY: [&str; 2] = ["/proc", "/sys"];
 
-/// What Kubernetes and the manifests mount themselves, and cannot within a volume that is read-only.
+/// What Kubernetes and the manifests mount themselves, which does not work within a volume that is read-only.
 const TAKEN: [&str; 2] = [CONFIG_DIRECTORY, "/var/run/secrets/kubernetes.io"];
 
 /// A path that no volume can make visible.

@@ -52,7 +52,7 @@ const EVENTS: &str = "- apiGroups: [events.k8s.io]
 ";
 
 const NODES: &str = r#"- apiGroups: [""]
-  # Not nodes/status: start-up taints are in the spec.
+  # Taints are in the spec: what is done to them needs no right to nodes/status.
   resources: [nodes]
   verbs:
   # Its own Node, by the field selector metadata.name. Where the server refuses streaming lists, a list comes first.

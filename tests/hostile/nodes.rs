@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::changes::{self, Change};
 use crate::installation::{CONFIGURATION, Installation, Options, rich_node};
-use crate::request::{APPLY, By, Request};
+use crate::request::{By, Request};
 use crate::{events, others};
 
 /// A request that must be refused.
@@ -32,10 +32,7 @@ pub(crate) async fn refuse(client: &Client, rows: &[Row], is_generous: bool) {
             By::Nobody => false,
             By::Rbac => expected == by,
             By::Policy => expected == by && answer.message().contains(row.message),
-            // Of what others have written, it lets nobody apply another value without force.
-            By::Server => {
-                expected == by || (answer.code == 409 && row.request.content_type == APPLY)
-            }
+            By::Server => expected == by || answer.is_conflict_of(&row.request),
         };
         if !is_right {
             wrong.push(format!(
@@ -203,10 +200,12 @@ async fn a_token_of_one_node_is_good_for_nothing_else_and_where_roles_are_too_ge
     }
 }
 
-/// Without a `publishCondition`, there is nothing to do in nodes/status.
+/// Without `retaint` and `publishCondition`, removals are all there is.
 #[tokio::test]
-async fn nodes_status_is_closed_where_no_rule_publishes() {
-    let configuration = CONFIGURATION.replace("  publishCondition:", "  # publishCondition:");
+async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it() {
+    let configuration = CONFIGURATION
+        .replace("  publishCondition:", "  # publishCondition:")
+        .replace("  retaint:", "  # retaint:");
     let options = Options {
         configuration,
         ..Options::default()
@@ -224,8 +223,18 @@ async fn nodes_status_is_closed_where_no_rule_publishes() {
     for row in &mut rows {
         row.by = By::Rbac;
     }
+    let mut taints = own["spec"]["taints"].as_array().unwrap().clone();
+    taints.push(json!({"key": "example.com/link", "value": "up", "effect": "NoSchedule"}));
+    let put_back = Change::of("put back", ["spec", "taints"], json!(taints), "");
+    rows.extend(of_change(&put_back, &own, "", "put back: none;"));
     let client = shipped.client_for("silent").await;
     refuse(&client, &rows, false).await;
     shipped.be_too_generous().await;
     refuse(&client, &rows, true).await;
+    for request in own_removal(&own).requests(&own, "") {
+        let request = request.dry();
+        let answer = request.send(&client).await;
+        let is_right = answer.code == 200 || answer.is_conflict_of(&request);
+        assert!(is_right, "{}: {answer:?}", request.name);
+    }
 }

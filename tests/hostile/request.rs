@@ -124,6 +124,12 @@ impl Answer {
         self.body["message"].as_str().unwrap_or_default()
     }
 
+    /// Of what others have written, the server lets nobody apply another value without force.
+    pub(crate) fn is_conflict_of(&self, request: &Request) -> bool {
+        let is_forced = request.uri.contains("force=true");
+        self.code == 409 && request.content_type == APPLY && !is_forced
+    }
+
     pub(crate) fn refused_by(&self) -> By {
         let message = self.message();
         match self.code {

@@ -4,7 +4,8 @@ use super::yaml::{Message, Named, Validation};
 use crate::manifests::Account;
 use crate::taint::TaintMatcher;
 
-/// A string. Keys, values, labels and names have a form without quotes and backslashes.
+/// A string. Whatever comes here from a configuration, keys and values of taints and labels and names of all kinds, has a
+/// form without quotes and backslashes.
 pub(super) fn string(text: &str) -> String {
     format!("'{text}'")
 }

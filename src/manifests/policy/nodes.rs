@@ -56,21 +56,7 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
         about: if is_own { ABOUT_OWN } else { ABOUT_SHARED },
         resources: if is_own { ALL } else { UPDATES },
         conditions,
-        variables: vec![
-            cel::node(),
-            Named {
-                about: "",
-                name: "oldTaints",
-                expression: OLD_TAINTS.into(),
-            },
-            Named {
-                about: "",
-                name: "taints",
-                expression: TAINTS.into(),
-            },
-            gone(&rules),
-            back(&rules),
-        ],
+        variables: variables(&rules),
         validations,
     }
 }
@@ -93,6 +79,18 @@ fn changes_taints() -> Named {
         name: "changes-taints",
         expression: format!("{OLD_TAINTS} != {TAINTS}"),
     }
+}
+
+fn variables(rules: &[&Rule]) -> Vec<Named> {
+    let list = |name, expression: &str| Named {
+        about: "",
+        name,
+        expression: expression.into(),
+    };
+    let (old, new) = (list("oldTaints", OLD_TAINTS), list("taints", TAINTS));
+    let mut variables = vec![cel::node(), old, new, gone(rules)];
+    variables.extend(back(rules));
+    variables
 }
 
 /// Of rules, those that publish: when each may, and its condition's type.
@@ -125,22 +123,30 @@ fn gone(rules: &[&Rule]) -> Named {
     }
 }
 
-fn back(rules: &[&Rule]) -> Named {
-    let rules = rules.iter().filter(|rule| rule.retaint.is_some());
+/// `None` where no rule puts its taint back.
+fn back(rules: &[&Rule]) -> Option<Named> {
+    let mut rules = put_back(rules).peekable();
+    rules.peek()?;
     let may_come = rules.map(|rule| {
-        let taint = put_back(&rule.taint);
+        let taint = made_by_retaint(&rule.taint);
         let is_it = format!("{} && !has(t.timeAdded)", cel::matches(&taint, "t"));
         on_its_nodes(rule, is_it)
     });
-    Named {
+    Some(Named {
         about: "# Put back, as the retaint of a rule asks for it.\n",
         name: "back",
         expression: changed("taints", may_come, "oldTaints"),
-    }
+    })
+}
+
+/// Of rules, those that put their taint back.
+fn put_back<'a>(rules: &'a [&Rule]) -> impl Iterator<Item = &'a Rule> {
+    let rules = rules.iter().copied();
+    rules.filter(|rule| rule.retaint.is_some())
 }
 
 /// The one taint that a `retaint` makes of the rule's: see [`TaintMatcher::to_taint`].
-fn put_back(taint: &TaintMatcher) -> TaintMatcher {
+fn made_by_retaint(taint: &TaintMatcher) -> TaintMatcher {
     TaintMatcher {
         value: Some(taint.value.clone().unwrap_or_default()),
         ..taint.clone()
@@ -154,11 +160,15 @@ fn changed(list: &str, may: impl Iterator<Item = String>, other: &str) -> String
 }
 
 fn operation(publishes: bool) -> Validation {
-    let subresources = if publishes { "['', 'status']" } else { "['']" };
     let subresource = "request.?subResource.orValue('')";
+    let is_open = if publishes {
+        "in ['', 'status']"
+    } else {
+        "== ''"
+    };
     Validation {
         about: "",
-        expression: format!("request.operation == 'UPDATE' && {subresource} in {subresources}"),
+        expression: format!("request.operation == 'UPDATE' && {subresource} {is_open}"),
         message: Message::Expression(format!(
             "'this account may only update its own Node; refused: ' + request.operation + ' of nodes' +\n\
              ({subresource} == '' ? '' : '/' + {subresource})"
@@ -216,16 +226,19 @@ fn taints(rules: &[&Rule]) -> Validation {
         some => some.join(", "),
     };
     let off = list(rules.iter().map(|rule| rule.taint.to_string()).collect());
-    let put_back = rules.iter().filter(|rule| rule.retaint.is_some());
-    let back = list(put_back.map(|rule| rule.taint.to_string()).collect());
+    let back: Vec<_> = put_back(rules).map(|rule| rule.taint.to_string()).collect();
+    let new = if back.is_empty() {
+        "variables.taints"
+    } else {
+        "variables.taints.filter(t, !(t in variables.back))"
+    };
     Validation {
         about: "# All others as they were, in their order.\n",
-        expression: "variables.oldTaints.filter(t, !(t in variables.gone)) ==\n\
-             variables.taints.filter(t, !(t in variables.back))"
-            .into(),
+        expression: format!("variables.oldTaints.filter(t, !(t in variables.gone)) ==\n{new}"),
         message: Message::Text(format!(
-            "taints that this account may take off: {off}; that it may put back: {back}; all others must stay as \
-             they are; where the configuration has changed, apply what untaint manifests makes of it"
+            "taints that this account may take off: {off}; that it may put back: {}; all others must stay as they are; \
+             where the configuration has changed, apply what untaint manifests makes of it",
+            list(back)
         )),
     }
 }

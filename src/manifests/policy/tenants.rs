@@ -10,7 +10,7 @@ use crate::manifests::text::{indent, scalar};
 use crate::manifests::{Account, Manifests, RenderError};
 
 /// The label with which a Namespace is exempt, its value being `true`.
-pub const MAY_TOLERATE: &str = "untaint/may-tolerate-startup-taints";
+const MAY_TOLERATE: &str = "untaint/may-tolerate-startup-taints";
 
 /// What is asked of the pods of others.
 #[derive(Debug, Clone, Default)]
@@ -41,32 +41,32 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     let tenants = &manifests.tenants;
     let mut documents = Vec::new();
     if let Some(enforcement) = tenants.tolerations {
-        let subject = Subject {
+        let enforced = Enforced {
+            policy: tolerations::policy(manifests)?,
             enforcement,
             // Tolerations can be added to a pod that is there.
             operations: "CREATE, UPDATE",
-            policy: tolerations::policy(manifests)?,
         };
-        documents.extend(subject.documents(manifests));
+        documents.extend(enforced.documents(manifests));
     }
     if let Some(enforcement) = tenants.node_names {
-        let subject = Subject {
+        let enforced = Enforced {
+            policy: node_names(manifests),
             enforcement,
             // Later on, each has its Node.
             operations: "CREATE",
-            policy: node_names(manifests),
         };
-        documents.extend(subject.documents(manifests));
+        documents.extend(enforced.documents(manifests));
     }
     Ok(documents)
 }
 
-/// One of the policies.
-struct Subject {
+/// A policy, and how it is enforced.
+struct Enforced {
+    policy: Policy,
     enforcement: Enforcement,
     /// The requests for pods that are looked at.
     operations: &'static str,
-    policy: Policy,
 }
 
 const PODS_AND_TEMPLATES: &str = r#"- apiGroups: [""]
@@ -83,7 +83,7 @@ const PODS_AND_TEMPLATES: &str = r#"- apiGroups: [""]
   operations: [CREATE, UPDATE]
 "#;
 
-impl Subject {
+impl Enforced {
     fn documents(&self, manifests: &Manifests) -> [String; 3] {
         let name = &self.policy.name;
         let (about, actions) = match self.enforcement {

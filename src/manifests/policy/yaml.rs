@@ -74,16 +74,13 @@ spec:
   matchConstraints:
     resourceRules:
 {}  matchConditions:
-{}{}  validations:
+{}  variables:
+{}  validations:
 {}",
             self.about,
             indent(resources, 4),
             named(&self.conditions),
-            if self.variables.is_empty() {
-                String::new()
-            } else {
-                format!("  variables:\n{}", named(&self.variables))
-            },
+            named(&self.variables),
             list(&self.validations, Validation::yaml),
         )
     }
