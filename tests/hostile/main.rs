@@ -1,5 +1,6 @@
 //! What somebody could do with a token of the agent, tried on the real API server with the manifests that the program
-//! makes: nothing but the agent's own work on the one Node; and what tenants could do to slip past the taint. With `--nocapture`, tables of the requests.
+//! makes: nothing but the agent's own work on the one Node; and what tenants could do to slip past the taint. With
+//! `--nocapture`, tables of the requests.
 
 #![expect(
     clippy::print_stdout,

@@ -26,7 +26,6 @@ async fn patch(client: &Client, node: &str, operations: Value) -> Answer {
         .await
 }
 
-/// With this account's rights as they are made.
 async fn condition(client: &Client, node: &str, kind: &str) -> Answer {
     let uri = format!("/api/v1/nodes/{node}/status?fieldManager=untaint");
     let body = json!({"status": {"conditions": [{"type": kind, "status": "True"}]}});

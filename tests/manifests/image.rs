@@ -75,7 +75,7 @@ fn the_image_is_built_by_the_toolchain_that_the_tests_run_with() {
     assert!(image.contains(&tag), "{image}: {tag}");
 }
 
-/// npd#797 (C2): a node of the other architecture cannot run the program. What the document has built is what the
+/// npd#797 (C2): a node of the other architecture cannot run the program. What `make image` has built is what the
 /// Dockerfile compiles for.
 #[test]
 fn the_image_is_built_for_both_architectures() {

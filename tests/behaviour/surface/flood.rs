@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
+use testkit::DEADLINE;
 use testkit::agent::Agent;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::{LISTEN, dawdle};
 use crate::scene::{Gates, OnCluster, TAINT};
@@ -44,7 +46,9 @@ async fn ten_thousand_slow_clients_cost_no_memory_and_hold_up_neither_the_remova
     let mut highest = before;
     for tenth in 1..=10 {
         let enough = |made: &usize| *made >= CONNECTIONS * tenth / 10;
-        made.subscribe().wait_for(enough).await.unwrap();
+        let mut made = made.subscribe();
+        let enough = timeout(DEADLINE, made.wait_for(enough));
+        drop(enough.await.unwrap());
         highest = highest.max(answers(&agent).await);
         if tenth == 5 {
             scene.gates.write_conflist();

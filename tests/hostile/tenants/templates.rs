@@ -135,12 +135,10 @@ async fn a_template_of_an_exempt_account_is_not_warned_of() {
     let mut spec =
         pod(&json!({"nodeName": "node", "tolerations": [{"operator": "Exists"}]}))["spec"].clone();
     spec["serviceAccountName"] = json!(AGENT);
-    let workloads = workloads(&spec);
-    for (uri, object) in &workloads {
+    for (uri, object) in workloads(&spec) {
         let uri = format!("{uri}?dryRun=All");
-        scene.post(Caller::Tenant, &uri, object).await;
         scene
-            .post(Caller::Admin, &uri, object)
+            .post(Caller::Admin, &uri, &object)
             .await
             .assert_accepted();
     }

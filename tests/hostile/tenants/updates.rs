@@ -51,15 +51,13 @@ async fn tolerate(scene: &Scene, pod: &str, tolerations: &Value) -> Answer {
     scene.patch(Caller::Tenant, pod, &patch).await
 }
 
-const EVERYTHING_FOR_A_WHILE: &str =
-    r#"{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}"#;
-
 #[tokio::test]
 async fn a_pod_that_slipped_past_before_can_change_but_not_so_that_it_slips_past_more() {
     let Some(scene) = refusing().await else {
         return;
     };
-    let mut everything: Value = serde_json::from_str(EVERYTHING_FOR_A_WHILE).unwrap();
+    let mut everything =
+        json!({"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60});
     let network = json!({"key": "example.com/network", "value": "a"});
     let spec = json!({"tolerations": [everything, network], "nodeName": "node"});
     let uri = pod_from_before(scene, "slipped", pod(&spec)).await;

@@ -48,7 +48,7 @@ impl Cluster {
         kubeconfig::write(dir, &server, Some(&authority), credentials)
     }
 
-    /// The manifests of `rbac/` may hold the namespace and the `ServiceAccount`, or leave them to the workload's.
+    /// The namespace and the `ServiceAccount` are in the manifests of the workload, which is not wanted here.
     async fn allow_agents(&self) -> Result<()> {
         let namespace = json!({"metadata": {"name": NAMESPACE}});
         let account = json!({"metadata": {"name": SERVICE_ACCOUNT}});
