@@ -27,6 +27,7 @@ use crate::status::Status;
 
 /// How long the agent's loop may take to answer.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// What the answers are read from.
 #[derive(Clone)]
 pub struct Sources {
