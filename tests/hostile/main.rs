@@ -11,6 +11,7 @@
 mod changes;
 mod events;
 mod installation;
+mod large;
 mod nodes;
 mod others;
 mod request;

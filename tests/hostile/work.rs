@@ -14,7 +14,6 @@ use untaint::manifests::Form;
 use crate::events::{EVENTS, event};
 use crate::installation::{Installation, Options};
 use crate::request::{Answer, By, JSON_PATCH, MERGE, Request, STRATEGIC};
-use crate::tokens::removal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
 const NOT_READY: &str = "node.kubernetes.io/not-ready:NoSchedule";
@@ -137,25 +136,6 @@ async fn what_the_rules_ask_for_is_let_through_and_only_where_they_ask_for_it() 
     let uri = format!("{EVENTS}/work");
     let answer = Request::patch("", uri, MERGE, again).send(&client).await;
     assert_eq!(answer.code, 200, "{answer:?}");
-}
-
-/// The server gives an expression only so much work.
-#[tokio::test]
-async fn a_node_with_a_thousand_taints_is_no_trouble() {
-    let Some(shipped) = Installation::new("thousand", Options::default()).await else {
-        return;
-    };
-    let foreign: Vec<_> = (0..1000)
-        .map(|index| format!("foreign.example/{index}=x:NoSchedule"))
-        .collect();
-    let mut all = vec!["example.com/not-ready:NoExecute"];
-    all.extend(foreign.iter().map(String::as_str));
-    shipped.cluster.create_node("thousand", &all).await.unwrap();
-    let answer = removal("thousand")
-        .send(&shipped.client_for("thousand").await)
-        .await;
-    assert_eq!(answer.code, 200, "{answer:?}");
-    assert_eq!(taints(&answer.body).len(), 1001);
 }
 
 fn agent(installation: &Installation, node: &str, token: &str, more: &[&str]) -> Agent {
