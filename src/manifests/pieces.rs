@@ -59,8 +59,8 @@ pub(super) const RUN: &str = "  args: [run, --config, /etc/untaint/config.yaml]
 ";
 
 pub(super) const RUN_WITHOUT_LISTENER: &str =
-    "  # No listener: on the host's network, its port could be another untaint's. No readiness probe: a sidecar's counts
-  # for the whole pod, and the CNI is not less ready because a taint is still there.
+    "  # No listener: on the host's network, its port could be another untaint's. No readiness probe: a sidecar's
+  # counts for the whole pod, and the CNI is not less ready because a taint is still there.
   args: [run, --config, /etc/untaint/config.yaml, --listen, \"off\"]
 ";
 
@@ -77,8 +77,8 @@ pub(super) const RUN_ONCE: &str =
 
 /// For files that are for root alone.
 pub(super) const ROOT: &str =
-    "  # CNI configurations and agents' sockets are often for root alone (0600). Root without capabilities can read and use
-  # what root owns, and nothing else.
+    "  # CNI configurations and agents' sockets are often for root alone (0600). Root without capabilities can read
+  # and use what root owns, and nothing else.
   runAsUser: 0
   runAsGroup: 0
 ";
@@ -107,8 +107,8 @@ pub(super) const RESOURCES: &str = "  resources:
 ";
 
 pub(super) const READINESS: &str =
-    "  # No liveness probe: an agent whose loop ends exits by itself, and one whose port is taken by another program of the
-  # host would be restarted again and again for it.
+    "  # No liveness probe: an agent whose loop ends exits by itself, and one whose port is taken by another program
+  # of the host would be restarted again and again for it.
   readinessProbe:
     httpGet:
       # The host's loopback: nothing listens on the node's addresses.
@@ -189,9 +189,9 @@ pub(super) const THE_VENDOR: &str = "containers:
   lifecycle:
     postStart:
       exec:
-        # Runs beside the container's own program, which may be asked directly; but until the hook has ended, the
-        # container does not count as started and its probes rest, so never wait for the pod to be ready. If the hook
-        # fails or is not in time, the container is killed and started again.
+        # Runs beside the container's own program, which may be asked directly; but until the hook has ended,
+        # the container does not count as started and its probes rest, so never wait for the pod to be ready.
+        # If the hook fails or is not in time, the container is killed and started again.
         command:
         - /untaint/untaint
         - run
