@@ -12,6 +12,7 @@ mod events;
 mod installation;
 mod nodes;
 mod others;
+mod owners;
 mod request;
 mod shared;
 mod tenants;

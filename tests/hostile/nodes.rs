@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::changes::{self, Change};
 use crate::installation::{CONFIGURATION, Installation, Options, rich_node};
 use crate::request::{APPLY, By, Request};
-use crate::{events, others};
+use crate::{events, others, owners};
 
 /// A request that must be refused.
 pub(crate) struct Row {
@@ -75,6 +75,7 @@ pub(crate) fn rows(own: &Value, other: &Value) -> Vec<Row> {
         not_other,
     ));
     rows.extend(of_others(own, other));
+    rows.extend(owners::rows(own));
     rows
 }
 
