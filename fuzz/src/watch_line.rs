@@ -76,9 +76,13 @@ fn is_in(event: &WatchEvent<NodeView>, line: &Value) -> bool {
         WatchEvent::Bookmark(_) => return says("/type", "BOOKMARK"),
         WatchEvent::Error(_) => return false,
     };
+    // A field that is missing is read as an empty one, as everywhere in the API.
+    let has = |pointer: &str, value: &str| {
+        says(pointer, value) || (value.is_empty() && line.pointer(pointer).is_none())
+    };
     let taint = |(index, taint): (usize, &Taint)| {
-        says(&format!("/object/spec/taints/{index}/key"), &taint.key)
-            && says(
+        has(&format!("/object/spec/taints/{index}/key"), &taint.key)
+            && has(
                 &format!("/object/spec/taints/{index}/effect"),
                 &taint.effect,
             )
