@@ -21,12 +21,23 @@ impl Account {
     /// side in a cluster; a valid one for every kind of object.
     #[must_use]
     pub fn objects(&self) -> String {
+        self.named(OWN)
+    }
+
+    /// The same where there is more than one of a kind: of the part that is for `purpose`.
+    #[must_use]
+    pub fn objects_for(&self, purpose: &str) -> String {
+        self.named(&format!("{OWN}-{purpose}"))
+    }
+
+    /// The account stands last, as its name may end in anything: that of `a-events` is not to be that of the events of `a`.
+    fn named(&self, what: &str) -> String {
         if self.is_own() {
-            return OWN.into();
+            return what.into();
         }
         let Self { namespace, name } = self;
         // A namespace has no dot.
-        format!("{OWN}.{namespace}.{name}")
+        format!("{what}.{namespace}.{name}")
     }
 
     /// Whether it is what the DaemonSet has unless told otherwise.
@@ -56,5 +67,28 @@ impl FromStr for Account {
             namespace: namespace.map_err(|error| format!("the NAMESPACE {error}"))?,
             name: name.map_err(|error| format!("the NAME {error}"))?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_accounts_share_a_name_of_what_is_made_for_them() {
+        let accounts = [
+            "untaint:untaint",
+            "a:b",
+            "a:b-events",
+            "untaint:untaint-events",
+            "a:b.c",
+            "a:untaint",
+        ];
+        let accounts = accounts.map(|account| account.parse::<Account>().unwrap());
+        let all = |account: &Account| [account.objects(), account.objects_for("events")];
+        let names: std::collections::BTreeSet<_> = accounts.iter().flat_map(all).collect();
+        assert_eq!(names.len(), 2 * accounts.len(), "{names:?}");
+        assert_eq!(all(&accounts[0]), ["untaint", "untaint-events"]);
+        assert_eq!(all(&accounts[1]), ["untaint.a.b", "untaint-events.a.b"]);
     }
 }

@@ -56,7 +56,8 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
 fn around(path: &Path) -> Option<PathBuf> {
     let around = path.parent()?;
     let mut taken = TAKEN.iter();
-    let is_free = !taken.any(|taken| Path::new(taken).starts_with(around));
+    let is_free =
+        !taken.any(|taken| Path::new(taken).starts_with(around) || around.starts_with(taken));
     is_free.then(|| around.to_owned())
 }
 

@@ -19,7 +19,7 @@ pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
         documents.extend(role(
             account,
             Some(namespace),
-            &format!("{}-pods", account.objects()),
+            &account.objects_for("pods"),
             PODS,
         ));
     }
@@ -27,7 +27,7 @@ pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
         documents.extend(role(
             account,
             Some("default"),
-            &format!("{}-events", account.objects()),
+            &account.objects_for("events"),
             EVENTS,
         ));
     }

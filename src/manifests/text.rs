@@ -16,9 +16,22 @@ pub(super) fn scalar(text: &str) -> String {
     if is_plain {
         text.to_owned()
     } else {
-        // A string of JSON is one of YAML.
-        serde_json::Value::from(text).to_string()
+        quoted(text)
     }
+}
+
+/// A string of JSON is one of YAML, but for what YAML 1.1 takes for line breaks or for no character of the text.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::new();
+    for c in serde_json::Value::from(text).to_string().chars() {
+        match c {
+            '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted
 }
 
 /// `text` with each line that has anything in it moved to the right by so many spaces.
@@ -40,7 +53,7 @@ pub(super) fn literal(text: &str, spaces: usize) -> String {
         c == '\n' || (!c.is_control() && c != '\u{feff}' && c != '\u{2028}' && c != '\u{2029}')
     };
     if !text.ends_with('\n') || text.ends_with("\n\n") || text == "\n" || !text.chars().all(fits) {
-        return format!(" {}\n", serde_json::Value::from(text));
+        return format!(" {}\n", quoted(text));
     }
     // The number says where the text begins, as its first line may begin with spaces.
     format!(" |2\n{}", indent(text, spaces))
@@ -65,6 +78,15 @@ mod tests {
             assert_eq!(read, text);
         }
         assert_eq!(scalar("no"), "\"no\"");
+    }
+
+    /// kubectl would make a space of a line break.
+    #[test]
+    fn nothing_is_left_as_it_is_that_readers_of_yaml_1_1_take_for_something_else() {
+        let text = "a\u{85}b\u{2028}c\u{2029}d\u{feff}e\n";
+        let expected = r#""a\u0085b\u2028c\u2029d\ufeffe\n""#;
+        assert_eq!(scalar(text), expected);
+        assert_eq!(literal(text, 4), format!(" {expected}\n"));
     }
 
     #[test]

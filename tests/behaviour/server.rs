@@ -63,6 +63,20 @@ async fn a_port_in_use_is_told_and_does_not_stop_the_main_job() {
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
 }
 
+/// What is left of its connections is not in the way of the next agent.
+#[tokio::test]
+async fn an_agent_that_is_started_again_listens_at_once() {
+    let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
+    let mut first = scene.agent(&LISTEN);
+    assert_eq!(first.get("/healthz").await.unwrap().0, 200);
+    let listening = first.wait_for_message("listening").await.unwrap();
+    first.signal("TERM").await.unwrap();
+    assert_eq!(first.exit_code().await.unwrap(), 0);
+    let second = scene.agent(&["--listen", listening["address"].as_str().unwrap()]);
+    second.wait_for_message("listening").await.unwrap();
+    assert_eq!(second.count("failed to listen; trying again"), 0);
+}
+
 #[tokio::test]
 async fn only_get_and_head_of_known_paths_are_served() {
     let scene = OnStandIn::with(&[], Gates::closed().await).await;

@@ -14,6 +14,7 @@ mod installation;
 mod large;
 mod nodes;
 mod others;
+mod owners;
 mod request;
 mod shared;
 mod tenants;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::changes::{self, Change};
 use crate::installation::{CONFIGURATION, Installation, Options, rich_node};
-use crate::request::{By, Request};
-use crate::{events, others};
+use crate::request::{APPLY, By, Request};
+use crate::{events, others, owners};
 
 /// A request that must be refused.
 pub(crate) struct Row {
@@ -72,6 +72,7 @@ pub(crate) fn rows(own: &Value, other: &Value) -> Vec<Row> {
         not_other,
     ));
     rows.extend(of_others(own, other));
+    rows.extend(owners::rows(own));
     rows
 }
 

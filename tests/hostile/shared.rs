@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use untaint::manifests::Form;
 
 use crate::changes;
+use crate::events::{EVENTS, event};
 use crate::installation::{Installation, Options, rich_node};
 use crate::nodes::{own_condition, own_removal};
 use crate::request::{By, MERGE, Request};
@@ -101,5 +102,8 @@ fn others(node: &Value) -> Vec<Request> {
     requests.push(Request::new("", Method::DELETE, uri, Value::Null));
     let new = json!({"metadata": {"name": "new"}, "spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}});
     requests.push(Request::new("", Method::POST, "/api/v1/nodes", new));
+    let mut event = event("vendors", "another");
+    event["reportingController"] = json!("vendor.example/agent");
+    requests.push(Request::new("", Method::POST, EVENTS, event));
     requests
 }

@@ -32,6 +32,10 @@ fn nodes(prefix: &str) -> Policy {
     let not_ready = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let status = json!({"status": {"capacity": {"cpu": "64"}}});
     let status = Request::patch("", format!("{own}/status"), MERGE, status);
+    let applied = json!({
+        "manager": "x", "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:taints": {}}},
+    });
     let delete = Request::new("", Method::DELETE, &own, Value::Null);
     let stale = removal(&format!("{prefix}-stale"));
     Policy {
@@ -65,6 +69,11 @@ fn nodes(prefix: &str) -> Policy {
                 "all others must stay",
             ),
             (|all| &all.own, status, "status but the conditions"),
+            (
+                |all| &all.own,
+                change(json!({"metadata": {"managedFields": [applied]}})),
+                "in managedFields",
+            ),
         ],
     }
 }
@@ -77,7 +86,7 @@ fn events(prefix: &str) -> Policy {
     let uri = EVENTS.replace("default", "kube-system");
     let elsewhere = Request::new("", Method::POST, uri, elsewhere);
     Policy {
-        name: "-events",
+        name: "events",
         refused: vec![
             (|all| &all.own, elsewhere, "refused: CREATE in kube-system"),
             (|all| &all.claimless, create(&own), "no claim"),
@@ -87,6 +96,14 @@ fn events(prefix: &str) -> Policy {
                 "may only tell of the Node",
             ),
         ],
+    }
+}
+
+fn name(installation: &Installation, policy: &str) -> String {
+    let account = &installation.manifests.account;
+    match policy {
+        "" => account.objects(),
+        purpose => account.objects_for(purpose),
     }
 }
 
@@ -100,7 +117,7 @@ async fn install(namespace: &str, without: Option<(&str, usize)>) -> Option<Inst
     let yaml = installation.manifests.render(&[Part::Policy]).unwrap();
     let mut objects: Vec<Value> = serde_yaml::from_multiple(&yaml).unwrap();
     if let Some((policy, index)) = without {
-        let name = installation.manifests.account.objects() + policy;
+        let name = name(&installation, policy);
         let is_it = |object: &&mut Value| object["metadata"]["name"] == json!(name);
         let policy = objects.iter_mut().find(is_it).unwrap();
         policy["spec"]["validations"]
@@ -148,7 +165,7 @@ async fn without_any_one_validation_the_very_thing_that_it_refuses_is_not() {
     };
     assert_eq!(missed(&whole).await, []);
     for policy in [nodes(""), events("")] {
-        let name = whole.manifests.account.objects() + policy.name;
+        let name = name(&whole, policy.name);
         let path =
             format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");
         let get = Request::new("", Method::GET, path, Value::Null);
@@ -156,7 +173,7 @@ async fn without_any_one_validation_the_very_thing_that_it_refuses_is_not() {
         let validations = installed["spec"]["validations"].as_array().unwrap();
         assert_eq!(validations.len(), policy.refused.len());
         for (index, validation) in validations.iter().enumerate() {
-            let namespace = format!("without{}-{index}", policy.name);
+            let namespace = format!("without-{}{index}", policy.name);
             let broken = install(&namespace, Some((policy.name, index)))
                 .await
                 .unwrap();

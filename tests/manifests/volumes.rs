@@ -77,6 +77,8 @@ fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
         "/var/ready",
         "/var/run/a.sock",
         "/etc/untaint/ready",
+        "/etc/untaint/more/ready",
+        "/var/run/secrets/kubernetes.io/serviceaccount/token",
     ] {
         let file = configuration(&format!("gates: [{{name: a, file: {{path: {path}}}}}]"));
         let error = written(&["--config", file.path().to_str().unwrap()]).unwrap_err();

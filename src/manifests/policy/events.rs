@@ -18,7 +18,7 @@ const ABOUT: &str = "# The account may tell of the Node that the token is for, a
 /// With untaint's own account.
 pub(super) fn policy(account: &Account) -> Policy {
     Policy {
-        name: format!("{}-events", account.objects()),
+        name: account.objects_for("events"),
         about: ABOUT,
         resources: EVENTS,
         conditions: vec![cel::account(account)],

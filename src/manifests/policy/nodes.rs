@@ -51,6 +51,9 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
     if !kinds.is_empty() {
         validations.push(status(&kinds));
     }
+    if is_own {
+        validations.push(owners());
+    }
     Policy {
         name: manifests.account.objects(),
         about: if is_own { ABOUT_OWN } else { ABOUT_SHARED },
@@ -261,5 +264,21 @@ fn status(kinds: &[(String, String)]) -> Validation {
              changed, apply what untaint manifests makes of it",
             names.join(", ")
         )),
+    }
+}
+
+fn owners() -> Validation {
+    Validation {
+        about: "# What managedFields say that somebody applied goes as soon as they apply again without it. So whoever applies may\n\
+                # lose taints to this account, and come to own nothing.\n",
+        expression: "dyn(object.metadata).?managedFields.orValue([]).all(m, m.operation != 'Apply' ||
+  dyn(oldObject.metadata).?managedFields.orValue([]).exists(old, old.operation == 'Apply' &&
+    old.?manager == m.?manager && old.?subresource == m.?subresource &&
+    m.fieldsV1.all(f, f in old.fieldsV1 && (m.fieldsV1[f] == old.fieldsV1[f] ||
+      f == 'f:spec' && m.fieldsV1[f].all(g, g in old.fieldsV1[f] && m.fieldsV1[f][g] == old.fieldsV1[f][g])))))"
+            .into(),
+        message: Message::Text(
+            "this account may not apply, nor change in managedFields what others have applied".into(),
+        ),
     }
 }

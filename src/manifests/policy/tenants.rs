@@ -43,6 +43,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     if let Some(enforcement) = tenants.tolerations {
         let enforced = Enforced {
             policy: tolerations::policy(manifests)?,
+            purpose: TOLERATIONS,
             enforcement,
             // Tolerations can be added to a pod that is there.
             operations: "CREATE, UPDATE",
@@ -52,6 +53,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     if let Some(enforcement) = tenants.node_names {
         let enforced = Enforced {
             policy: node_names(manifests),
+            purpose: NODE_NAMES,
             enforcement,
             // Later on, each has its Node.
             operations: "CREATE",
@@ -61,9 +63,14 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     Ok(documents)
 }
 
+const TOLERATIONS: &str = "tolerations";
+const NODE_NAMES: &str = "node-names";
+
 /// A policy, and how it is enforced.
 struct Enforced {
     policy: Policy,
+    /// In its name.
+    purpose: &'static str,
     enforcement: Enforcement,
     /// The requests for pods that are looked at.
     operations: &'static str,
@@ -98,12 +105,12 @@ impl Enforced {
                 "{field}:\n- apiGroups: [\"\"]\n  apiVersions: [\"*\"]\n  resources: [pods]\n  operations: [{operations}]\n"
             )
         };
-        let binding = |suffix: &str, actions: &str, resources: &str| {
+        let binding = |binding: &str, actions: &str, resources: &str| {
             format!(
                 "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: {name}{suffix}
+  name: {binding}
 spec:
   policyName: {name}
 {actions}  matchResources:
@@ -112,16 +119,18 @@ spec:
                 indent(resources, 4),
             )
         };
+        let of_templates = format!("{}-templates", self.purpose);
+        let of_templates = manifests.account.objects_for(&of_templates);
         let of_pods = pods("resourceRules", self.operations);
         let of_others = pods("excludeResourceRules", "\"*\"");
         [
             self.policy.yaml(),
             binding(
-                "",
+                name,
                 &format!("{about}  validationActions: {actions}\n"),
                 &of_pods,
             ),
-            binding("-templates", TO_TEMPLATES, &of_others),
+            binding(&of_templates, TO_TEMPLATES, &of_others),
         ]
     }
 }
@@ -210,7 +219,7 @@ const ABOUT_NODE_NAMES: &str = "# Pods that are made with spec.nodeName go to th
 ";
 
 fn node_names(manifests: &Manifests) -> Policy {
-    let name = format!("{}-node-names", manifests.account.objects());
+    let name = manifests.account.objects_for(NODE_NAMES);
     let message = format!(
         "'pods in the namespace ' + request.namespace + ' may not choose their Node by spec.nodeName (' +\n\
          variables.pod.?nodeName.orValue('') + '), which goes past start-up taints: use nodeSelector or nodeAffinity' +\n{}",

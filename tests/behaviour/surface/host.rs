@@ -44,18 +44,21 @@ async fn a_name_of_others_that_leads_to_loopback_is_told_nothing() {
 #[tokio::test]
 async fn who_listens_for_the_network_is_asked_by_whatever_name_it_has_there() {
     let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
-    let agent = scene.agent(&["--listen", "0.0.0.0:0"]);
-    agent.wait_for_message("saw the taint").await.unwrap();
-    let listening = agent.wait_for_message("listening").await.unwrap();
-    let address = listening["address"].as_str().unwrap();
-    let (_, port) = address.rsplit_once(':').unwrap();
-    let loopback = format!("127.0.0.1:{port}");
-    let answer = by_name(&loopback, "/healthz", "node.example").await;
-    assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
-    // A machine without a network has loopback only.
-    if let Some(own) = own_address() {
-        let answer = by_name(&format!("{own}:{port}"), "/healthz", "node.example").await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    // At the second, loopback comes as ::ffff:127.0.0.1.
+    for all in ["0.0.0.0:0", "[::]:0"] {
+        let agent = scene.agent(&["--listen", all]);
+        agent.wait_for_message("saw the taint").await.unwrap();
+        let listening = agent.wait_for_message("listening").await.unwrap();
+        let address = listening["address"].as_str().unwrap();
+        let (_, port) = address.rsplit_once(':').unwrap();
+        let loopback = format!("127.0.0.1:{port}");
+        let answer = by_name(&loopback, "/healthz", "node.example").await;
+        assert!(answer.starts_with("HTTP/1.1 421 "), "{all}: {answer}");
+        // A machine without a network has loopback only.
+        if let Some(own) = own_address() {
+            let answer = by_name(&format!("{own}:{port}"), "/healthz", "node.example").await;
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{all}: {answer}");
+        }
     }
 }
 

@@ -88,7 +88,7 @@ impl Shape {
     }
 
     fn policy(&self) -> String {
-        format!("untaint.untaint.{}-tolerations", self.name)
+        format!("untaint-tolerations.untaint.{}", self.name)
     }
 }
 

@@ -119,6 +119,25 @@ async fn a_pod_that_slipped_past_before_can_change_but_not_so_that_it_slips_past
     }
 }
 
+/// The server gives an expression only so much work, and a pod whose finalizers cannot go would be there for ever.
+#[tokio::test]
+async fn however_many_tolerations_a_pod_has_its_finalizers_can_go() {
+    let Some(scene) = refusing().await else {
+        return;
+    };
+    let many =
+        (0..1000).map(|index| json!({"key": format!("example.com/{index}"), "operator": "Exists"}));
+    let spec = json!({"tolerations": many.collect::<Vec<_>>()});
+    let uri = pod_from_before(scene, "many", pod(&spec)).await;
+    for finalizers in [json!(["example.com/a"]), json!(null)] {
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        scene
+            .patch(Caller::Tenant, &uri, &patch)
+            .await
+            .assert_accepted();
+    }
+}
+
 #[tokio::test]
 async fn a_pod_cannot_learn_to_tolerate_a_start_up_taint_nor_get_an_exempt_account() {
     let Some(scene) = refusing().await else {

@@ -1,6 +1,6 @@
 //! Which tolerations slip past a start-up taint: `ToleratesTaint` in k8s.io/api/core/v1, in CEL.
 
-use super::{PODS_AND_TEMPLATES, is_exempt, not_a_kubelet, pod, remedy};
+use super::{PODS_AND_TEMPLATES, TOLERATIONS, is_exempt, not_a_kubelet, pod, remedy};
 use crate::manifests::policy::cel;
 use crate::manifests::policy::yaml::{Message, Named, Policy, Validation};
 use crate::manifests::{Manifests, RenderError};
@@ -11,7 +11,7 @@ const ABOUT: &str = "# A pod that tolerates a start-up taint does not wait for w
 ";
 
 pub(super) fn policy(manifests: &Manifests) -> Result<Policy, RenderError> {
-    let name = format!("{}-tolerations", manifests.account.objects());
+    let name = manifests.account.objects_for(TOLERATIONS);
     // It is evaluated for every pod, also where there is no bypass.
     let message = format!(
         "'pods in the namespace ' + request.namespace + ' may not tolerate start-up taints: ' +\n\
@@ -84,10 +84,13 @@ fn is_number(value: &str) -> bool {
 
 fn added() -> Named {
     Named {
-        about: "# A pod that is there keeps what it has, so that its labels and finalizers can change; a template makes pods anew.
+        about: "# A pod that is there keeps what it has, so that its labels and finalizers can change, however many it has; a template
+# makes pods anew.
 ",
         name: "tolerations",
-        expression: "variables.pod.?tolerations.orValue([]).filter(t,
+        expression: "request.resource.resource == 'pods' && request.operation == 'UPDATE' &&
+variables.pod.?tolerations == dyn(oldObject).spec.?tolerations ? [] :
+variables.pod.?tolerations.orValue([]).filter(t,
   request.resource.resource != 'pods' || request.operation == 'CREATE' ||
   !dyn(oldObject).spec.?tolerations.orValue([]).exists(old,
     old.?key == t.?key && old.?operator == t.?operator && old.?value == t.?value && old.?effect == t.?effect))"
