@@ -62,6 +62,7 @@ async fn install(cluster: &Cluster) -> Result<()> {
         exact_tolerations: false,
         selinux_type: None,
         check_node_uid: false,
+        strict_policy: false,
         tenants: Tenants::default(),
     };
     let accounts = format!(

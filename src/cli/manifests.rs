@@ -39,7 +39,7 @@ pub struct ManifestsArgs {
     /// The ServiceAccount of the pods: with the form daemonset untaint's own, else the one they have already.
     #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = config::parse_service_account)]
     pub service_account: String,
-    /// untaint's image.
+    /// untaint's image: give the one that you have pushed.
     #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = config::parse_image)]
     pub image: String,
     /// Tolerate only what new nodes are known to carry, in place of everything.
@@ -52,6 +52,10 @@ pub struct ManifestsArgs {
     /// say an old one for up to an hour, and some say none.
     #[arg(long, env = "UNTAINT_CHECK_NODE_UID")]
     pub check_node_uid: bool,
+    /// With another form than daemonset: let the account do nothing else with Nodes and Events either. For accounts that
+    /// have no other work with them, as most have not.
+    #[arg(long, env = "UNTAINT_STRICT_POLICY")]
+    pub strict_policy: bool,
     /// Policies against the pods of others.
     #[command(flatten)]
     pub tenants: TenantArgs,

@@ -16,6 +16,7 @@ pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         exact_tolerations,
         selinux_type,
         check_node_uid,
+        strict_policy,
         tenants,
     } = args;
     let usage = |error: &dyn ToString| Failure::Usage(error.to_string());
@@ -33,6 +34,7 @@ pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         exact_tolerations,
         selinux_type,
         check_node_uid,
+        strict_policy,
         tenants: tenants.into(),
     };
     let rendered = manifests.render(&only);

@@ -103,6 +103,8 @@ pub struct Manifests {
     pub selinux_type: Option<String>,
     /// Have the policy demand that tokens are for the very Node, not for an earlier one of its name.
     pub check_node_uid: bool,
+    /// Hold the account to untaint's work with Nodes although it is another's.
+    pub strict_policy: bool,
     /// What is asked of the pods of others.
     pub tenants: Tenants,
 }
@@ -127,6 +129,11 @@ impl Manifests {
             documents.extend(workload::documents(self)?);
         }
         Ok(format!("{HEAD}{}", documents.join("---\n")))
+    }
+
+    /// Whether the policy lets the account do with Nodes what the configuration asks for and nothing else.
+    fn holds_account(&self) -> bool {
+        self.form.has_own_account() || self.strict_policy
     }
 
     /// The rules that may change something.

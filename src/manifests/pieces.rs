@@ -3,11 +3,17 @@
 /// Where the configuration is in the pods, as `config.yaml`.
 pub(super) const CONFIG_DIRECTORY: &str = "/etc/untaint";
 
+/// Of everything, so that what is no longer written can be found.
+pub(super) const LABELS: &str = "  labels:
+    app.kubernetes.io/part-of: untaint
+";
+
 pub(super) const NAMESPACE: &str = "apiVersion: v1
 kind: Namespace
 metadata:
   name: untaint
   labels:
+    app.kubernetes.io/part-of: untaint
     # The host's network and hostPath volumes need this level; a lower one, even as a cluster's default, would refuse
     # every pod, and only the DaemonSet's events would say so.
     pod-security.kubernetes.io/enforce: privileged

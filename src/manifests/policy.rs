@@ -15,7 +15,7 @@ pub use tenants::{Enforcement, Tenants};
 pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
     let mut documents = Vec::from(nodes::policy(manifests).documents());
     // Others in the account's pods may have Events of their own to tell.
-    if manifests.form.has_own_account() && manifests.configuration.events {
+    if manifests.holds_account() && manifests.configuration.events {
         documents.extend(events::policy(&manifests.account).documents());
     }
     documents.extend(tenants::documents(manifests)?);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::pieces::LABELS;
 use super::text::{indent, scalar};
 use super::{Account, Manifests};
 use crate::config::Observed;
@@ -118,7 +119,7 @@ fn role(account: &Account, namespace: Option<&str>, name: &str, rules: &str) -> 
         let place = namespace.map(|namespace| format!("  namespace: {}\n", scalar(namespace)));
         let place = place.unwrap_or_default();
         format!(
-            "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n{place}"
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n{LABELS}  name: {name}\n{place}"
         )
     };
     let subject = format!(

@@ -16,7 +16,8 @@ pub(super) fn account(manifests: &Manifests) -> Vec<String> {
     let namespace = (account.namespace == OWN).then(|| piece::NAMESPACE.to_owned());
     let service_account = manifests.form.has_own_account().then(|| {
         format!(
-            "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n  namespace: {}\n",
+            "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n{}  name: {}\n  namespace: {}\n",
+            piece::LABELS,
             scalar(&account.name),
             scalar(&account.namespace)
         )
@@ -58,11 +59,12 @@ impl Pods<'_> {
             "apiVersion: v1
 kind: ConfigMap
 metadata:
-  # With a hash of the content: another configuration rolls out as a change of the pods.
+{}  # With a hash of the content: another configuration rolls out as a change of the pods.
   name: {}
   namespace: {}
 data:
   config.yaml:{}",
+            piece::LABELS,
             self.config_map,
             scalar(&self.manifests.account.namespace),
             literal(&self.manifests.text, 4),
@@ -86,7 +88,7 @@ data:
             "{about}apiVersion: apps/v1
 kind: DaemonSet
 metadata:
-  name: {name}
+{}  name: {name}
   namespace: {}
 spec:
   selector:
@@ -98,6 +100,7 @@ spec:
         app.kubernetes.io/name: {name}
     spec:
 {}",
+            piece::LABELS,
             scalar(&account.namespace),
             indent(&self.pod(), 6)
         )

@@ -65,6 +65,7 @@ pub(crate) struct Options {
     pub(crate) form: Form,
     pub(crate) configuration: String,
     pub(crate) check_node_uid: bool,
+    pub(crate) strict_policy: bool,
 }
 
 impl Default for Options {
@@ -73,6 +74,7 @@ impl Default for Options {
             form: Form::Daemonset,
             configuration: CONFIGURATION.into(),
             check_node_uid: false,
+            strict_policy: false,
         }
     }
 }
@@ -114,6 +116,7 @@ impl Installation {
                 exact_tolerations: false,
                 selinux_type: None,
                 check_node_uid: options.check_node_uid,
+                strict_policy: options.strict_policy,
                 tenants: Tenants::default(),
             },
             directory: TempDir::new().unwrap(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::changes::{self, Change};
 use crate::installation::{CONFIGURATION, Installation, Options, rich_node};
-use crate::request::{APPLY, By, Request};
+use crate::request::{By, Request};
 use crate::{events, others, owners};
 
 /// A request that must be refused.

@@ -85,6 +85,38 @@ async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
     }
 }
 
+/// What the roles of untaint would let it do to every Node otherwise.
+#[tokio::test]
+async fn an_account_of_others_without_work_of_its_own_can_be_held_to_that_of_untaint() {
+    let options = Options {
+        form: Form::PostStart,
+        strict_policy: true,
+        ..Options::default()
+    };
+    let Some(strict) = Installation::new("strict", options).await else {
+        return;
+    };
+    strict.be_too_generous().await;
+    let own = rich_node(strict.cluster, "strict-own").await;
+    let other = rich_node(strict.cluster, "strict-other").await;
+    let client = strict.client_for("strict-own").await;
+    for node in [&own, &other] {
+        for request in others(node) {
+            // The one condition that a rule publishes.
+            if node == &own && request.uri.ends_with("/status") {
+                continue;
+            }
+            let answer = request.dry().send(&client).await;
+            assert_eq!(answer.refused_by(), By::Policy, "{answer:?}");
+        }
+    }
+    for request in own_removal(&own).requests(&own, "") {
+        let answer = request.dry().send(&client).await;
+        let is_right = answer.code == 200 || answer.code == 409;
+        assert!(is_right, "{answer:?}");
+    }
+}
+
 /// What an account may have other reasons for.
 fn others(node: &Value) -> Vec<Request> {
     let name = node["metadata"]["name"].as_str().unwrap();

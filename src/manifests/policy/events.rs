@@ -10,6 +10,7 @@ const EVENTS: &str = r#"- apiGroups: [events.k8s.io]
   apiVersions: ["*"]
   resources: [events]
   operations: ["*"]
+  scope: "*"
 "#;
 
 const ABOUT: &str = "# The account may tell of the Node that the token is for, and of nothing else.

@@ -13,6 +13,7 @@ const ALL: &str = r#"- apiGroups: [""]
   # Subresources such as nodes/status and nodes/proxy are not part of nodes.
   resources: [nodes, nodes/*]
   operations: ["*"]
+  scope: "*"
 "#;
 
 /// Taints change by nothing else.
@@ -21,21 +22,22 @@ const UPDATES: &str = r#"- apiGroups: [""]
   resources: [nodes]
   # Patches are updates.
   operations: [UPDATE]
+  scope: "*"
 "#;
 
-/// Of an account that is untaint's own: all that it may do. Of another: what it may do with taints.
+/// Of an account that is held to untaint's work: all that it may do. Of another: what it may do with taints.
 pub(super) fn policy(manifests: &Manifests) -> Policy {
-    let is_own = manifests.form.has_own_account();
+    let is_held = manifests.holds_account();
     let rules: Vec<_> = manifests.writing_rules().collect();
     // The status is not looked at where the account is another's.
-    let kinds = if is_own {
+    let kinds = if is_held {
         conditions(&rules)
     } else {
         Vec::new()
     };
     let mut conditions = vec![cel::account(&manifests.account)];
     let mut validations = Vec::new();
-    if is_own {
+    if is_held {
         validations.push(operation(!kinds.is_empty()));
     } else {
         conditions.push(changes_taints());
@@ -44,20 +46,20 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
     if manifests.check_node_uid {
         validations.push(own_uid());
     }
-    if is_own {
+    if is_held {
         validations.extend([metadata(), spec()]);
     }
     validations.push(taints(&rules));
     if !kinds.is_empty() {
         validations.push(status(&kinds));
     }
-    if is_own {
+    if is_held {
         validations.push(owners());
     }
     Policy {
         name: manifests.account.objects(),
-        about: if is_own { ABOUT_OWN } else { ABOUT_SHARED },
-        resources: if is_own { ALL } else { UPDATES },
+        about: if is_held { ABOUT_OWN } else { ABOUT_SHARED },
+        resources: if is_held { ALL } else { UPDATES },
         conditions,
         variables: variables(&rules),
         validations,

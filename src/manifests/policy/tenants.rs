@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::cel;
 use super::yaml::{Message, Named, Policy, Validation};
+use crate::manifests::pieces::LABELS;
 use crate::manifests::text::{indent, scalar};
 use crate::manifests::{Account, Manifests, RenderError};
 
@@ -80,14 +81,17 @@ const PODS_AND_TEMPLATES: &str = r#"- apiGroups: [""]
   apiVersions: ["*"]
   resources: [pods, podtemplates, replicationcontrollers]
   operations: [CREATE, UPDATE]
+  scope: "*"
 - apiGroups: [apps]
   apiVersions: ["*"]
   resources: [daemonsets, deployments, replicasets, statefulsets]
   operations: [CREATE, UPDATE]
+  scope: "*"
 - apiGroups: [batch]
   apiVersions: ["*"]
   resources: [cronjobs, jobs]
   operations: [CREATE, UPDATE]
+  scope: "*"
 "#;
 
 impl Enforced {
@@ -102,7 +106,7 @@ impl Enforced {
         };
         let pods = |field: &str, operations: &str| {
             format!(
-                "{field}:\n- apiGroups: [\"\"]\n  apiVersions: [\"*\"]\n  resources: [pods]\n  operations: [{operations}]\n"
+                "{field}:\n- apiGroups: [\"\"]\n  apiVersions: [\"*\"]\n  resources: [pods]\n  operations: [{operations}]\n  scope: \"*\"\n"
             )
         };
         let binding = |binding: &str, actions: &str, resources: &str| {
@@ -110,7 +114,7 @@ impl Enforced {
                 "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: {binding}
+{LABELS}  name: {binding}
 spec:
   policyName: {name}
 {actions}  matchResources:

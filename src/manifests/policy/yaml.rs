@@ -1,5 +1,6 @@
 //! Policies as YAML.
 
+use crate::manifests::pieces::LABELS;
 use crate::manifests::text::{indent, scalar};
 
 /// A ValidatingAdmissionPolicy.
@@ -49,7 +50,7 @@ impl Policy {
             "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: {name}
+{LABELS}  name: {name}
 spec:
   policyName: {name}
   validationActions: [Deny]
@@ -67,7 +68,7 @@ spec:
             "{}apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
-  name: {name}
+{LABELS}  name: {name}
 spec:
   # What cannot be judged is refused.
   failurePolicy: Fail
