@@ -8,6 +8,7 @@ use crate::changes;
 use crate::events::{EVENTS, event};
 use crate::installation::{Installation, Options, rich_node};
 use crate::nodes::{own_condition, own_removal};
+use crate::owners;
 use crate::request::{By, MERGE, Request};
 
 const FORMS: [Form; 3] = [Form::Sidecar, Form::InitContainer, Form::PostStart];
@@ -46,6 +47,10 @@ async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
         }
         let on_other = own_removal(&other).requests(&other, "");
         refused.extend(on_other.into_iter().map(|request| (request, not_other)));
+        for (node, message) in [(&own, "nor say in managedFields"), (&other, not_other)] {
+            let [taints, _] = <[_; 2]>::try_from(owners::rows(node)).ok().unwrap();
+            refused.push((taints.request.dry(), message));
+        }
         for (request, message) in refused {
             let answer = request.send(&client).await;
             let is_right = answer.refused_by() == By::Policy && answer.message().contains(message);

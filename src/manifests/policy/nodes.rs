@@ -53,9 +53,7 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
     if !kinds.is_empty() {
         validations.push(status(&kinds));
     }
-    if is_held {
-        validations.push(owners());
-    }
+    validations.push(if is_held { owners() } else { owners_of_taints() });
     Policy {
         name: manifests.account.objects(),
         about: if is_held { ABOUT_OWN } else { ABOUT_SHARED },
@@ -82,7 +80,7 @@ fn changes_taints() -> Named {
     Named {
         about: "",
         name: "changes-taints",
-        expression: format!("{OLD_TAINTS} != {TAINTS}"),
+        expression: format!("{OLD_TAINTS} != {TAINTS} ||\n{NEW_OWNER_OF_TAINTS}"),
     }
 }
 
@@ -266,6 +264,24 @@ fn status(kinds: &[(String, String)]) -> Validation {
              changed, apply what untaint manifests makes of it",
             names.join(", ")
         )),
+    }
+}
+
+/// Said in managedFields of one who applies; see [`owners`].
+const NEW_OWNER_OF_TAINTS: &str =
+    "dyn(object.metadata).?managedFields.orValue([]).exists(m, m.operation == 'Apply' &&
+  m.?fieldsV1[?'f:spec'][?'f:taints'].hasValue() &&
+  !dyn(oldObject.metadata).?managedFields.orValue([]).exists(old, old.operation == 'Apply' &&
+    old.?manager == m.?manager && old.?subresource == m.?subresource &&
+    old.?fieldsV1[?'f:spec'][?'f:taints'].hasValue()))";
+
+fn owners_of_taints() -> Validation {
+    Validation {
+        about: "# Taints that managedFields say somebody applied go as soon as they apply again without them.\n",
+        expression: format!("!{NEW_OWNER_OF_TAINTS}"),
+        message: Message::Text(
+            "this account may not apply taints, nor say in managedFields that others have".into(),
+        ),
     }
 }
 
