@@ -4,7 +4,9 @@ use anyhow::Result;
 use http::{Request, Version};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::DEADLINE;
 use testkit::cluster::{self, Cluster};
+use tokio::time::timeout;
 use untaint::config;
 use untaint::manifests::{Account, Form, Manifests, Part, Tenants};
 
@@ -30,7 +32,7 @@ pub(crate) async fn measure(cluster: &Cluster, rounds: u32) -> Result<Row> {
     let token = cluster.token_for_node(NAMESPACE, NAME, "held").await?;
     let kubeconfig = cluster.kubeconfig(held.path(), &token)?;
     let client = cluster::client(&kubeconfig).await?;
-    while labels(&client).await.is_ok() {}
+    timeout(DEADLINE, async { while labels(&client).await.is_ok() {} }).await?;
 
     let open = |directory| Connection::open(cluster.address(), directory, Version::HTTP_11);
     let mut subjects = [
@@ -81,7 +83,10 @@ async fn install(cluster: &Cluster) -> Result<()> {
         "--as",
         &manifests.account.user(),
     ];
-    while cluster.kubectl(&can).await.is_err() {}
+    timeout(DEADLINE, async {
+        while cluster.kubectl(&can).await.is_err() {}
+    })
+    .await?;
     cluster.apply(&manifests.render(&[Part::Policy])?).await
 }
 

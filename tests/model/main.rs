@@ -1,7 +1,7 @@
 //! The decision, the patches and when they are sent, under any history: what must never happen does not, and in the end
 //! the taint is gone.
 //!
-//! Histories that failed once are in `regressions.txt`, and are tried first. `PROPTEST_CASES=100000 cargo test --test model`
+//! Histories that fail go into `regressions.txt`, and are tried first from then on. `PROPTEST_CASES=100000 cargo test --test model`
 //! tries more.
 
 #![allow(

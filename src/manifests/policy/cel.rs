@@ -80,7 +80,8 @@ pub(super) fn same_but(field: &str, fields: &[&str]) -> String {
     let fields: Vec<_> = fields.iter().map(|field| string(field)).collect();
     let fields = fields.join(", ");
     format!(
-        "{new}.all(f, f in [{fields}] || f in {old} && {new}[f] == {old}[f]) &&\n\
+        "{new}.all(f, f in [{fields}] ||\n  \
+         f in {old} && {new}[f] == {old}[f]) &&\n\
          {old}.all(f, f in [{fields}] || f in {new})"
     )
 }

@@ -53,7 +53,11 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
     if !kinds.is_empty() {
         validations.push(status(&kinds));
     }
-    validations.push(if is_held { owners() } else { owners_of_taints() });
+    validations.push(if is_held {
+        owners()
+    } else {
+        owners_of_taints()
+    });
     Policy {
         name: manifests.account.objects(),
         about: if is_held { ABOUT_OWN } else { ABOUT_SHARED },
