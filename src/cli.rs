@@ -17,7 +17,7 @@ use crate::logging::Format;
 use crate::taint::TaintMatcher;
 use crate::text::without_secrets;
 
-pub use manifests::{ManifestsArgs, TenantArgs};
+pub use manifests::{DEFAULT_IMAGE, ManifestsArgs, TenantArgs};
 
 /// Where the HTTP server listens unless told otherwise.
 const DEFAULT_LISTEN: SocketAddr =

@@ -8,7 +8,7 @@ use crate::config;
 use crate::manifests::{Account, Enforcement, Form, OWN, Part, Tenants};
 
 /// The image of the manifests unless told otherwise: a name to replace, of this version.
-const DEFAULT_IMAGE: &str = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
+pub const DEFAULT_IMAGE: &str = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
 
 /// Arguments of `manifests`.
 #[derive(Debug, Args)]

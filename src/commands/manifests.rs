@@ -1,9 +1,11 @@
 //! `untaint manifests`.
 
+use tracing::warn;
+
 use super::{Failure, print};
-use crate::cli::{Exit, ManifestsArgs};
+use crate::cli::{DEFAULT_IMAGE, Exit, ManifestsArgs};
 use crate::config;
-use crate::manifests::{Account, Manifests};
+use crate::manifests::{Account, Manifests, Part};
 
 pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     let ManifestsArgs {
@@ -37,6 +39,12 @@ pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         strict_policy,
         tenants: tenants.into(),
     };
-    let rendered = manifests.render(&only);
-    print(&rendered.map_err(|error| usage(&error))?)
+    let rendered = manifests.render(&only).map_err(|error| usage(&error))?;
+    if only.contains(&Part::Workload) && manifests.image == DEFAULT_IMAGE {
+        warn!(
+            image = DEFAULT_IMAGE,
+            "no such image: give yours with --image"
+        );
+    }
+    print(&rendered)
 }

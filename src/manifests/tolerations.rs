@@ -40,7 +40,9 @@ pub(super) fn of_pods(manifests: &Manifests) -> String {
 
 fn of_taint(taint: &TaintMatcher) -> String {
     let TaintMatcher { key, value, effect } = taint;
-    let value = match value {
+    let value = match value.as_deref() {
+        // The server leaves the field out, and would be told to add it each time.
+        Some("") => "Equal".into(),
         Some(value) => format!("Equal\n  value: {}", scalar(value)),
         None => "Exists".into(),
     };

@@ -69,8 +69,14 @@ async fn what_is_written_from_an_example_can_be_applied_and_applied_again() {
         apply_object(cluster, &namespaced(namespace), &[]).await;
         let file = file.to_str().unwrap();
         apply(cluster, &["--filename", file]).await;
-        let again = ["apply", "--output=name", "--filename", file];
-        let again = cluster.kubectl(&again).await.unwrap();
+        let again = cluster
+            .kubectl(&["apply", "--filename", file])
+            .await
+            .unwrap();
+        assert!(
+            again.lines().all(|line| line.ends_with(" unchanged")),
+            "{again}"
+        );
         let documents = serde_yaml::from_multiple::<Value>(&text).unwrap().len();
         assert_eq!(again.lines().count(), documents, "{again}");
     }
