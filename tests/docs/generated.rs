@@ -28,11 +28,12 @@ const MANIFESTS: [(&str, &str); 6] = [
     (
         "deploy/init-container/untaint.yaml",
         "--config examples/init-container.yaml --form init-container \
-         --namespace storage-agent --service-account storage-agent",
+         --namespace storage-agent --service-account storage-agent --strict-policy",
     ),
     (
         "deploy/post-start/untaint.yaml",
-        "--config examples/post-start.yaml --form post-start --namespace vendor-agent --service-account vendor-agent",
+        "--config examples/post-start.yaml --form post-start --namespace vendor-agent --service-account vendor-agent \
+         --strict-policy",
     ),
 ];
 
