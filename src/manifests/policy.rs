@@ -3,6 +3,7 @@
 mod cel;
 mod events;
 mod nodes;
+mod owners;
 mod tenants;
 mod yaml;
 

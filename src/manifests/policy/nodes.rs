@@ -1,7 +1,7 @@
 //! What the account may do with Nodes.
 
-use super::cel;
 use super::yaml::{Message, Named, Policy, Validation};
+use super::{cel, owners};
 use crate::config::Rule;
 use crate::manifests::Manifests;
 use crate::manifests::text::indent;
@@ -54,9 +54,9 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
         validations.push(status(&kinds));
     }
     validations.push(if is_held {
-        owners()
+        owners::of_all()
     } else {
-        owners_of_taints()
+        owners::of_taints()
     });
     Policy {
         name: manifests.account.objects(),
@@ -84,7 +84,7 @@ fn changes_taints() -> Named {
     Named {
         about: "",
         name: "changes-taints",
-        expression: format!("{OLD_TAINTS} != {TAINTS} ||\n{NEW_OWNER_OF_TAINTS}"),
+        expression: format!("{OLD_TAINTS} != {TAINTS} ||\n{}", owners::NEW_OF_TAINTS),
     }
 }
 
@@ -268,39 +268,5 @@ fn status(kinds: &[(String, String)]) -> Validation {
              changed, apply what untaint manifests makes of it",
             names.join(", ")
         )),
-    }
-}
-
-/// Said in managedFields of one who applies; see [`owners`].
-const NEW_OWNER_OF_TAINTS: &str =
-    "dyn(object.metadata).?managedFields.orValue([]).exists(m, m.operation == 'Apply' &&
-  m.?fieldsV1[?'f:spec'][?'f:taints'].hasValue() &&
-  !dyn(oldObject.metadata).?managedFields.orValue([]).exists(old, old.operation == 'Apply' &&
-    old.?manager == m.?manager && old.?subresource == m.?subresource &&
-    old.?fieldsV1[?'f:spec'][?'f:taints'].hasValue()))";
-
-fn owners_of_taints() -> Validation {
-    Validation {
-        about: "# Taints that managedFields say somebody applied go as soon as they apply again without them.\n",
-        expression: format!("!{NEW_OWNER_OF_TAINTS}"),
-        message: Message::Text(
-            "this account may not apply taints, nor say in managedFields that others have".into(),
-        ),
-    }
-}
-
-fn owners() -> Validation {
-    Validation {
-        about: "# What managedFields say that somebody applied goes as soon as they apply again without it. So whoever applies may\n\
-                # lose taints to this account, and come to own nothing.\n",
-        expression: "dyn(object.metadata).?managedFields.orValue([]).all(m, m.operation != 'Apply' ||
-  dyn(oldObject.metadata).?managedFields.orValue([]).exists(old, old.operation == 'Apply' &&
-    old.?manager == m.?manager && old.?subresource == m.?subresource &&
-    m.fieldsV1.all(f, f in old.fieldsV1 && (m.fieldsV1[f] == old.fieldsV1[f] ||
-      f == 'f:spec' && m.fieldsV1[f].all(g, g in old.fieldsV1[f] && m.fieldsV1[f][g] == old.fieldsV1[f][g])))))"
-            .into(),
-        message: Message::Text(
-            "this account may not apply, nor change in managedFields what others have applied".into(),
-        ),
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 
 use super::cel;
 use super::yaml::{Message, Named, Policy, Validation};
-use crate::manifests::pieces::LABELS;
 use crate::manifests::text::{indent, scalar};
 use crate::manifests::{Account, Manifests, RenderError};
 
@@ -96,7 +95,6 @@ const PODS_AND_TEMPLATES: &str = r#"- apiGroups: [""]
 
 impl Enforced {
     fn documents(&self, manifests: &Manifests) -> [String; 3] {
-        let name = &self.policy.name;
         let (about, actions) = match self.enforcement {
             Enforcement::Deny => ("", "[Deny]"),
             Enforcement::Warn => (
@@ -109,19 +107,11 @@ impl Enforced {
                 "{field}:\n- apiGroups: [\"\"]\n  apiVersions: [\"*\"]\n  resources: [pods]\n  operations: [{operations}]\n  scope: \"*\"\n"
             )
         };
-        let binding = |binding: &str, actions: &str, resources: &str| {
-            format!(
-                "apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-{LABELS}  name: {binding}
-spec:
-  policyName: {name}
-{actions}  matchResources:
-{}{}",
-                indent(&exempt_namespaces(manifests), 4),
-                indent(resources, 4),
-            )
+        let binding = |name: &str, actions: &str, resources: &str| {
+            let exempt = indent(&exempt_namespaces(manifests), 4);
+            let resources = indent(resources, 4);
+            let rest = format!("{actions}  matchResources:\n{exempt}{resources}");
+            self.policy.binding(name, &rest)
         };
         let of_templates = format!("{}-templates", self.purpose);
         let of_templates = manifests.account.objects_for(&of_templates);
@@ -130,7 +120,7 @@ spec:
         [
             self.policy.yaml(),
             binding(
-                name,
+                &self.policy.name,
                 &format!("{about}  validationActions: {actions}\n"),
                 &of_pods,
             ),

@@ -45,18 +45,22 @@ pub(super) enum Message {
 impl Policy {
     /// The policy and its binding.
     pub(super) fn documents(&self) -> [String; 2] {
-        let name = &self.name;
-        let binding = format!(
+        let binding = self.binding(&self.name, "  validationActions: [Deny]\n");
+        [self.yaml(), binding]
+    }
+
+    /// A binding of it, with the rest of the binding's `spec`.
+    pub(super) fn binding(&self, name: &str, rest: &str) -> String {
+        let policy = &self.name;
+        format!(
             "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
 {LABELS}  name: {name}
 spec:
-  policyName: {name}
-  validationActions: [Deny]
-"
-        );
-        [self.yaml(), binding]
+  policyName: {policy}
+{rest}"
+        )
     }
 
     /// The policy alone, which does nothing without a binding.

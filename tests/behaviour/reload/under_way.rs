@@ -15,6 +15,18 @@ use testkit::config_map::ConfigMap;
 /// The key of [`TAINT`].
 const NOT_READY: &str = "example.com/not-ready";
 
+/// The PATCH for the rule was broken off, its connection was not, and the Node was read before the next one, which is not
+/// for that rule any more.
+#[track_caller]
+fn assert_broken_off(scene: &OnStandIn) {
+    let verbs = [Verb::Watch, Verb::Patch, Verb::Get, Verb::Patch];
+    assert_eq!(scene.verbs(), verbs);
+    let requests = scene.server.requests();
+    assert!(requests.iter().all(|request| request.connection == 0));
+    let both = [&requests[1], &requests[3]].map(|patch| patch.body.contains(NOT_READY));
+    assert_eq!(both, [true, false], "{requests:#?}");
+}
+
 #[tokio::test]
 async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_read_before_the_next()
 {
@@ -39,12 +51,7 @@ async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_re
         map.swap(if is_gone { NEW_RULE } else { &dry });
         agent.wait_for_message("removed the taint").await.unwrap();
         scene.wait_for_taints(&[TAINT, FOREIGN]).await;
-        let verbs = [Verb::Watch, Verb::Patch, Verb::Get, Verb::Patch];
-        assert_eq!(scene.verbs(), verbs);
-        let requests = scene.server.requests();
-        assert!(requests.iter().all(|request| request.connection == 0));
-        let both = [&requests[1], &requests[3]].map(|patch| patch.body.contains(NOT_READY));
-        assert_eq!(both, [true, false], "{requests:#?}");
+        assert_broken_off(&scene);
     }
 }
 
@@ -75,12 +82,7 @@ async fn a_put_back_under_way_for_a_rule_that_is_gone_is_broken_off_too() {
     map.swap(NEW_RULE);
     agent.wait_for_message("removed the taint").await.unwrap();
     scene.wait_for_taints(&[FOREIGN]).await;
-    let verbs = [Verb::Watch, Verb::Patch, Verb::Get, Verb::Patch];
-    assert_eq!(scene.verbs(), verbs);
-    let requests = scene.server.requests();
-    assert!(requests.iter().all(|request| request.connection == 0));
-    let both = [&requests[1], &requests[3]].map(|patch| patch.body.contains(NOT_READY));
-    assert_eq!(both, [true, false], "{requests:#?}");
+    assert_broken_off(&scene);
 }
 
 #[tokio::test]
