@@ -81,34 +81,32 @@ impl FsWatch {
         }
     }
 
-    /// Completes when the path may have changed since the last time, and once when the watch is in place.
+    /// Completes when the path may have changed since the last time, and once whenever the watch is in place.
     ///
-    /// Events coalesce, and none that comes between two calls is lost. Safe to cancel. Where watches are refused
+    /// Events coalesce, and none that comes between two calls is lost. An event after which the watch has to be placed
+    /// anew completes it at once: placing may take as long as the file system wants. Safe to cancel. Where watches are refused
     /// (no inotify instances left, a security module) it warns once and does not complete any more.
     pub async fn changed(&mut self) {
-        loop {
-            match &mut self.state {
-                State::Placing(task) => {
-                    self.state = joined(task).await.map_or_else(
-                        |error| {
-                            if !std::mem::replace(&mut self.warned, true) {
-                                warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
-                            }
-                            State::Refused
-                        },
-                        State::Watching,
-                    );
-                    // What happened before the watches were in place raised no event.
-                    return;
-                }
-                State::Watching(placed) => match placed.moved.changed().await {
-                    Ok(()) if *placed.moved.borrow() => self.state = State::place(&self.target),
-                    Ok(()) => return,
-                    // notify's thread has ended: the program is about to.
-                    Err(_) => return pending().await,
-                },
-                State::Refused => return pending().await,
+        match &mut self.state {
+            State::Placing(task) => {
+                self.state = joined(task).await.map_or_else(
+                    |error| {
+                        if !std::mem::replace(&mut self.warned, true) {
+                            warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
+                        }
+                        State::Refused
+                    },
+                    State::Watching,
+                );
+                // What happened before the watches were in place raised no event.
             }
+            State::Watching(placed) => match placed.moved.changed().await {
+                Ok(()) if *placed.moved.borrow() => self.state = State::place(&self.target),
+                Ok(()) => {}
+                // notify's thread has ended: the program is about to.
+                Err(_) => pending().await,
+            },
+            State::Refused => pending().await,
         }
     }
 }

@@ -37,7 +37,8 @@ async fn watch(path: &Path) -> FsWatch {
 async fn settle(watch: &mut FsWatch) {
     loop {
         let State::Watching(placed) = &mut watch.state else {
-            panic!("{:?}", watch.state);
+            woken(watch).await;
+            continue;
         };
         for _ in 0..3 {
             placed.watcher.configure(Config::default()).unwrap();

@@ -1,8 +1,9 @@
 //! Asks one probe, time and again.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::busy::Busy;
 use super::report::Reporter;
@@ -10,9 +11,11 @@ use super::threshold::Threshold;
 use super::{Outcome, cni_config, exec, file, grpc, http_get, tcp_socket};
 use crate::config::{Check, Probe};
 use crate::fs_watch::FsWatch;
+use crate::tokens::Tokens;
 
-/// File events that are followed between two periods. Whoever writes without end is looked at once a period.
-const GLANCES: u32 = 50;
+/// Looks between two periods, each for the file events since the last one. Whoever writes without end costs 20 looks a
+/// second. The rate is limited and not the number: an event without a look would leave a gate open whose file is gone.
+const GLANCES: Tokens = Tokens::new(20, Duration::from_millis(50));
 
 /// Evaluates `spec` for ever, and reports changes. For files, a change is a reason to look before the period is over;
 /// the period is the fallback where file events do not arrive.
@@ -27,11 +30,10 @@ pub(super) async fn evaluate(spec: Probe, busy: Busy, mut reporter: Reporter) {
     loop {
         tokio::select! {
             _ = period.tick() => {
-                glances = GLANCES;
                 threshold.record(bounded(&spec, &busy).await);
             }
-            () = changed(&mut events), if glances > 0 => {
-                glances -= 1;
+            () = changed(&mut events, &glances) => {
+                glances.take(Instant::now());
                 if threshold.glance(bounded(&spec, &busy).await) {
                     // What counts is a period away from what counts next.
                     period.reset();
@@ -63,11 +65,15 @@ async fn bounded(spec: &Probe, busy: &Busy) -> Outcome {
     timeout(limit, answer).await.unwrap_or_else(no_answer)
 }
 
-async fn changed(events: &mut Option<FsWatch>) {
-    match events {
-        Some(events) => events.changed().await,
-        None => std::future::pending().await,
+/// Completes when a change is to be looked at. Events that come earlier are kept until then.
+async fn changed(events: &mut Option<FsWatch>, glances: &Tokens) {
+    let Some(events) = events else {
+        return std::future::pending().await;
+    };
+    if let Some(pause) = glances.next_at(Instant::now()) {
+        sleep_until(pause.into()).await;
     }
+    events.changed().await;
 }
 
 /// The path whose changes are worth a look before the period is over.
@@ -78,3 +84,6 @@ fn watched(check: &Check) -> Option<&Path> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
