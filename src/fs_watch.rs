@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use notify::event::ModifyKind;
 use notify::{ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::blocking::joined;
+use crate::blocking::{Places, joined};
+
+/// Paths whose watches are being placed.
+static PLACES: Places = Places::new();
 
 /// Watches a file, or a directory and its entries, also while it does not exist. Dropping it ends the watch.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ struct Target {
 
 #[derive(Debug)]
 enum State {
+    /// Not watched yet, or at the wrong places.
+    Unplaced,
     /// On a blocking thread, as a file system that hangs also hangs whoever wants to watch it.
     Placing(JoinHandle<notify::Result<Placed>>),
     Watching(Placed),
@@ -48,7 +53,7 @@ struct Placed {
 }
 
 impl FsWatch {
-    /// Begins to watch `path`. To be called on the runtime.
+    /// Watches `path` from the first call of [`Self::changed`].
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self::of(path, false)
@@ -66,10 +71,9 @@ impl FsWatch {
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
             through_siblings,
         };
-        let state = State::place(&target);
         Self {
             target,
-            state,
+            state: State::Unplaced,
             warned: false,
         }
     }
@@ -77,7 +81,7 @@ impl FsWatch {
     /// Tries again where watches were refused. For who polls rarely: each try costs a thread and an inotify instance.
     pub fn retry(&mut self) {
         if matches!(self.state, State::Refused) {
-            self.state = State::place(&self.target);
+            self.state = State::Unplaced;
         }
     }
 
@@ -88,6 +92,11 @@ impl FsWatch {
     pub async fn changed(&mut self) {
         loop {
             match &mut self.state {
+                State::Unplaced => {
+                    let entry = PLACES.enter(self.target.path.as_os_str()).await;
+                    let target = self.target.clone();
+                    self.state = State::Placing(entry.spawn(move || Placed::new(&target)));
+                }
                 State::Placing(task) => {
                     self.state = joined(task).await.map_or_else(
                         |error| {
@@ -102,7 +111,7 @@ impl FsWatch {
                     return;
                 }
                 State::Watching(placed) => match placed.moved.changed().await {
-                    Ok(()) if *placed.moved.borrow() => self.state = State::place(&self.target),
+                    Ok(()) if *placed.moved.borrow() => self.state = State::Unplaced,
                     Ok(()) => return,
                     // notify's thread has ended: the program is about to.
                     Err(_) => return pending().await,
@@ -110,13 +119,6 @@ impl FsWatch {
                 State::Refused => return pending().await,
             }
         }
-    }
-}
-
-impl State {
-    fn place(target: &Target) -> Self {
-        let target = target.clone();
-        Self::Placing(spawn_blocking(move || Placed::new(&target)))
     }
 }
 

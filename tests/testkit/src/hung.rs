@@ -19,7 +19,9 @@ const HOLD: &str = "mount --internal-only -t fuse -o fd=0,rootmode=40000,user_id
 /// A FUSE mount without a server, in a mount namespace of its own: whoever looks at a path in it hangs in the kernel until
 /// this is dropped or the process is killed.
 ///
-/// Only [`Self::command`] sees the mount, so that nothing else on the machine hangs.
+/// Only [`Self::command`] sees the mount, so that nothing else on the machine hangs. Each program needs one of its own:
+/// who looks up a name while another one hangs in the same directory waits for a lock, and the kernel lets nobody kill it
+/// meanwhile.
 pub struct HungFileSystem {
     dir: TempDir,
     holder: Child,
