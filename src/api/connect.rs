@@ -22,8 +22,9 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, ServiceBuilder, service_fn};
 
+use super::name::resolve;
 use super::{ApiError, Source};
 use crate::text::printable;
 use crate::text_file;
@@ -170,7 +171,7 @@ fn build(mut config: Config) -> kube::Result<Client> {
     config
         .headers
         .push((USER_AGENT, HeaderValue::from_static(crate::USER_AGENT)));
-    let mut http = HttpConnector::new();
+    let mut http = HttpConnector::new_with_resolver(service_fn(resolve));
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT_TIMEOUT));

@@ -6,6 +6,7 @@
 mod connect;
 mod error;
 mod lend;
+mod name;
 pub mod object;
 mod stream;
 pub mod traffic;

@@ -14,7 +14,6 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use tokio::process::{Child, Command};
-use tokio::task::spawn_blocking;
 
 use self::group::Group;
 use self::output::Output;
@@ -30,26 +29,29 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// Runs the program to its end. Not while something of the last run is left: a process that waits for a disk or a file
 /// server outlives its kill.
 pub async fn check(spec: &Exec, busy: &Busy) -> Outcome {
-    let Some(hold) = busy.hold().await else {
-        let reason = "a process of the last run has not ended, although it was killed";
-        return Outcome::Closed(reason.into());
-    };
     // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(run(spec.command.clone(), hold)).await.into()
+    Box::pin(run(&spec.command, busy)).await.into()
 }
 
-async fn run(command: Vec<String>, hold: Hold) -> Result<String, String> {
-    let program = command.first().cloned().ok_or("no program is given")?;
-    let name = name(&program);
+async fn run(command: &[String], busy: &Busy) -> Result<String, String> {
+    let program = command.first().ok_or("no program is given")?;
+    let name = name(program);
+    let command = command.to_owned();
     // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
     // result, if nobody waits for that any more.
-    let spawned = spawn_blocking(move || spawn(&command, hold)).await;
-    let spawned = spawned.map_err(|_| "the agent is stopping")?;
+    let spawned = busy.work(program.as_ref(), move |hold| {
+        spawn(&command, hold).map_err(|error| describe(&command[0], &error))
+    });
     let Running {
         group: _group,
         mut child,
         mut output,
-    } = spawned.map_err(|error| format!("{name}: {}", describe(&program, &error)))?;
+    } = spawned
+        .await
+        .ok_or(
+            "the last run has not ended: a process outlives its kill, or the file system of the program does not answer",
+        )?
+        .map_err(|why| format!("{name}: {why}"))?;
     let status = while_driving(output.read(), child.wait())
         .await
         .map_err(|error| format!("{name}: {}", plain(&error)))?;

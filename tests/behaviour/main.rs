@@ -13,6 +13,7 @@ mod denial;
 mod events;
 mod fault_matrix;
 mod faults;
+mod hanging;
 mod karpenter;
 mod metrics;
 mod mounts;
