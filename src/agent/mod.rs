@@ -238,9 +238,7 @@ impl<'a> Agent<'a> {
             }
         });
         let node = self.latest.get();
-        let waits_for_node = |rule: &RuleAtWork| node.is_none() && rule.all_open();
-        let mut rules = self.rules.iter();
-        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants().is_some());
+        let urgent = self.rules.iter().any(RuleAtWork::waits_for_api);
         self.urgent
             .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
         if let Some(once) = &mut self.once {

@@ -197,7 +197,13 @@ impl ApiServer {
 
     /// Answers the next `count` requests with this verb so. Of several answers for one verb, the first goes first.
     pub fn respond_next(&self, verb: Verb, count: usize, answer: Answer) {
-        self.shared.script.lock().unwrap().add(verb, count, answer);
+        self.respond_next_to(verb, "", count, answer);
+    }
+
+    /// The same for requests whose path ends so.
+    pub fn respond_next_to(&self, verb: Verb, path: &str, count: usize, answer: Answer) {
+        let mut script = self.shared.script.lock().unwrap();
+        script.add(verb, path, count, answer);
     }
 
     /// Forgets the answers that are still to be given.
