@@ -149,6 +149,9 @@ fn carry_out(
             if kind.is_none_or(|kind| kind != "application/json-patch+json") {
                 return Err(Status::unsupported_media_type());
             }
+            if shared.dry_runs && route.parameters.get("dryRun") == Some("All") {
+                return shared.store.borrow().try_patch(&id, body).map(ok);
+            }
             shared.write(|store| store.patch(&id, body)).map(ok)
         }
         Verb::Delete => {

@@ -58,6 +58,8 @@ pub struct Options {
     pub http2: bool,
     /// Default true; false: refuses `sendInitialEvents`, like a server whose `WatchList` feature gate is off.
     pub streaming_lists: bool,
+    /// Default true; false: carries out what it is asked for with `dryRun`, like no server that is known.
+    pub dry_runs: bool,
 }
 
 impl Default for Options {
@@ -66,6 +68,7 @@ impl Default for Options {
             tls: true,
             http2: true,
             streaming_lists: true,
+            dry_runs: true,
         }
     }
 }
@@ -82,6 +85,7 @@ pub struct ApiServer {
 /// What the connections share with the owner.
 struct Shared {
     streaming_lists: bool,
+    dry_runs: bool,
     http2: bool,
     /// `None`: the stand-in carries requests out itself.
     upstream: Option<Upstream>,
@@ -115,6 +119,7 @@ impl ApiServer {
         let authority = Authority::new()?;
         let shared = Arc::new(Shared {
             streaming_lists: options.streaming_lists,
+            dry_runs: options.dry_runs,
             http2: options.http2,
             upstream,
             store: Sender::new(Store::new()),
