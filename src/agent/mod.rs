@@ -10,6 +10,7 @@ mod pending;
 mod reload;
 mod rule;
 mod self_check;
+mod snapshot;
 mod teller;
 
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use crate::node::self_check::SelfCheck;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
-use crate::status::{ApiStatus, ConfigurationStatus, Incident, NodeStatus, Status};
+use crate::status::{ConfigurationStatus, Incident, Status};
 use conditions::ConditionWrites;
 use connection::Connection;
 use once::Once;
@@ -278,30 +279,5 @@ impl<'a> Agent<'a> {
                 return;
             }
         }
-    }
-
-    fn update_status(&mut self) {
-        let last_error = self.failures.borrow_and_update().clone();
-        let status = Status {
-            version: env!("CARGO_PKG_VERSION"),
-            node: NodeStatus {
-                name: self.node_name.clone(),
-                seen: self.seen,
-                resource_version: self.latest.get().map(|node| node.metadata.resource_version),
-            },
-            configuration: self.configuration.clone(),
-            api: ApiStatus {
-                watching: self.connection.is_watching(),
-                last_error,
-            },
-            policy: self.policy_status(),
-            rules: self.rules.iter().map(RuleAtWork::status).collect(),
-        };
-        self.status.send_if_modified(|known| {
-            known.as_ref() != Some(&status) && {
-                *known = Some(status);
-                true
-            }
-        });
     }
 }

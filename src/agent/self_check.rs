@@ -61,7 +61,7 @@ impl<'a> Agent<'a> {
                 "the server has carried out a dry run; taking the taint off again, and asking no more whether a policy holds this account"
             ),
             None => {
-                debug!(standing = ?check.standing(), "asked whether a policy holds this account")
+                debug!(standing = ?check.standing(), "asked whether a policy holds this account");
             }
         }
     }

@@ -235,7 +235,7 @@ mod tests {
                 (Outcome::Unevaluated, true),
                 (closed(), false),
             ] {
-                let said = is_open_but_for_api(&gate(spec), &[outcome.clone()]);
+                let said = is_open_but_for_api(&gate(spec), std::slice::from_ref(&outcome));
                 assert_eq!(said, expected, "{spec} {outcome:?}");
             }
         }
@@ -245,7 +245,7 @@ mod tests {
             (Outcome::Unevaluated, false),
             (closed(), false),
         ] {
-            let said = is_open_but_for_api(&gate(LOCAL), &[outcome.clone()]);
+            let said = is_open_but_for_api(&gate(LOCAL), std::slice::from_ref(&outcome));
             assert_eq!(said, expected, "{outcome:?}");
         }
         let group = gate(&format!("{{name: g, anyOf: [{LOCAL}, {READY}]}}"));

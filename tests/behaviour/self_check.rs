@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use testkit::agent::Agent;
-use testkit::api::{Answer, Options, Request, Verb};
+use testkit::api::{Answer, Request, Verb};
 
 use crate::scene::{FOREIGN, Gates, OnStandIn, TAINT};
 
@@ -93,11 +93,8 @@ async fn a_removal_that_is_due_goes_first() {
 #[tokio::test]
 async fn what_a_server_that_ignores_dry_runs_has_done_is_undone_at_once_and_not_done_again() {
     for more in [&[][..], &["--once", "--settle", "500ms"]] {
-        let options = Options {
-            dry_runs: false,
-            ..Options::default()
-        };
-        let scene = OnStandIn::with_options(options, &[FOREIGN], Gates::open().await).await;
+        let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
+        scene.server.ignore_dry_runs();
         let mut agent = agent(&scene, more);
         agent
             .wait_for_log(|line| {

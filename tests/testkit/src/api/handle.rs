@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -149,7 +150,8 @@ fn carry_out(
             if kind.is_none_or(|kind| kind != "application/json-patch+json") {
                 return Err(Status::unsupported_media_type());
             }
-            if shared.dry_runs && route.parameters.get("dryRun") == Some("All") {
+            let heeds = shared.dry_runs.load(Ordering::Relaxed);
+            if heeds && route.parameters.get("dryRun") == Some("All") {
                 return shared.store.borrow().try_patch(&id, body).map(ok);
             }
             shared.write(|store| store.patch(&id, body)).map(ok)

@@ -22,6 +22,7 @@ mod watch;
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,8 +59,6 @@ pub struct Options {
     pub http2: bool,
     /// Default true; false: refuses `sendInitialEvents`, like a server whose `WatchList` feature gate is off.
     pub streaming_lists: bool,
-    /// Default true; false: carries out what it is asked for with `dryRun`, like no server that is known.
-    pub dry_runs: bool,
 }
 
 impl Default for Options {
@@ -68,7 +67,6 @@ impl Default for Options {
             tls: true,
             http2: true,
             streaming_lists: true,
-            dry_runs: true,
         }
     }
 }
@@ -85,7 +83,8 @@ pub struct ApiServer {
 /// What the connections share with the owner.
 struct Shared {
     streaming_lists: bool,
-    dry_runs: bool,
+    /// Whether `dryRun` is heeded.
+    dry_runs: AtomicBool,
     http2: bool,
     /// `None`: the stand-in carries requests out itself.
     upstream: Option<Upstream>,
@@ -119,7 +118,7 @@ impl ApiServer {
         let authority = Authority::new()?;
         let shared = Arc::new(Shared {
             streaming_lists: options.streaming_lists,
-            dry_runs: options.dry_runs,
+            dry_runs: AtomicBool::new(true),
             http2: options.http2,
             upstream,
             store: Sender::new(Store::new()),
@@ -214,6 +213,11 @@ impl ApiServer {
     /// Forgets the answers that are still to be given.
     pub fn respond_as_usual(&self) {
         self.shared.script.lock().unwrap().clear();
+    }
+
+    /// Carries out what it is asked for with `dryRun`, like no server that is known.
+    pub fn ignore_dry_runs(&self) {
+        self.shared.dry_runs.store(false, Ordering::Relaxed);
     }
 
     /// Ends every watch cleanly, as after `timeoutSeconds`.
