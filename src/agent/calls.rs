@@ -10,6 +10,7 @@ use super::rule::RuleAtWork;
 use crate::api::ApiError;
 use crate::node;
 use crate::node::patch::{Action, Change, Wanted};
+use crate::node::self_check::SelfCheck;
 use crate::node::view::NodeView;
 use crate::node::writes::{Next, Verdict};
 
@@ -50,7 +51,10 @@ impl<'a> Agent<'a> {
         let Some(node) = self.latest.get() else {
             return Pending::NONE;
         };
-        let call = match self.writes.next(now, node, &wanted(&self.rules)) {
+        let call = match self
+            .writes
+            .next(now, node, &wanted(&self.rules, self.self_check.as_ref()))
+        {
             Next::Send(change) => Call::Send(change),
             Next::Read => Call::Read(node.metadata.uid.clone()),
             Next::Wait(until) => {
@@ -79,7 +83,10 @@ impl<'a> Agent<'a> {
         let now = Instant::now();
         let verdict = match call {
             Call::Send(change) => self.writes.sent(now, change, &answer),
-            Call::Read(_) => self.writes.read(now, &wanted(&self.rules), &answer),
+            Call::Read(_) => {
+                self.writes
+                    .read(now, &wanted(&self.rules, self.self_check.as_ref()), &answer)
+            }
             Call::Confirm(_) => None,
         };
         if let (Call::Read(_), Ok(node)) = (call, &answer) {
@@ -161,8 +168,11 @@ impl<'a> Agent<'a> {
 }
 
 /// What waits for nothing but a write.
-pub(super) fn wanted(rules: &[RuleAtWork]) -> Wanted<'_> {
+pub(super) fn wanted<'r>(rules: &'r [RuleAtWork], self_check: Option<&'r SelfCheck>) -> Wanted<'r> {
     let mut wanted = Wanted::default();
+    wanted
+        .remove
+        .extend(self_check.and_then(SelfCheck::leftover));
     for rule in rules {
         match rule.wants() {
             Some(Action::Remove) => wanted.remove.push(&rule.rule().taint),

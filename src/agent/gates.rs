@@ -67,6 +67,12 @@ impl ObservedGates {
         self.gates.iter().all(|gate| gate.gate.is_evaluated())
     }
 
+    /// See [`GateAtWork::is_open_but_for_api`].
+    pub(crate) fn are_open_but_for_api(&self) -> bool {
+        let mut gates = self.gates.iter();
+        gates.all(|gate| gate.gate.is_open_but_for_api())
+    }
+
     /// What they say together.
     pub(crate) fn together(&self) -> State {
         let mut together = State::Open;

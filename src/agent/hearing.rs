@@ -21,6 +21,7 @@ impl Agent<'_> {
                 }
             }
             News::Ended(error) => self.connection.watch_ended(error.as_ref()),
+            News::Outdated => self.connection.outdated(),
         }
     }
 

@@ -26,6 +26,9 @@ pub enum ApiError {
     /// No connection, or it broke or fell silent: whether the request took effect is unknown.
     #[error("{0}")]
     Transport(String),
+    /// The server accepted a streaming list and did not complete it. The next try lists.
+    #[error("the streaming list was accepted and not completed: {0}; using list and watch instead")]
+    Unfinished(String),
     /// The answer is not what the API promises.
     #[error("answer not understood: {0}")]
     Malformed(String),
@@ -73,7 +76,7 @@ impl ApiError {
     pub fn leaves_outcome_unknown(&self) -> bool {
         match self {
             Self::Credentials(_) | Self::Certificate(_) => false,
-            Self::Transport(_) | Self::Malformed(_) => true,
+            Self::Transport(_) | Self::Unfinished(_) | Self::Malformed(_) => true,
             Self::Refused { code, .. } => *code >= 500,
         }
     }

@@ -120,6 +120,12 @@ impl ApiServer {
             .inspect_err(|error| self.failed(error))
     }
 
+    /// Like [`Self::request_aside`], where to be refused is an answer and no failure.
+    pub async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
+        let body = self.try_to_send(request, whole).await?;
+        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
+    }
+
     /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
         self.judge(self.send(request, lines).await)

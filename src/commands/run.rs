@@ -37,6 +37,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         settle,
         timeout: limit,
         dry_run,
+        no_policy_check,
     } = args;
     let deadline = deadline(limit);
     let (loaded, file) = match (config, taint) {
@@ -88,6 +89,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         node_name,
         once: once.then_some(settle),
         dry_run,
+        policy_check: !no_policy_check,
         counters,
         events: Some(events),
     };

@@ -24,6 +24,7 @@ mod reload;
 mod removal;
 mod retaint;
 mod scene;
+mod self_check;
 mod server;
 mod stopping;
 mod surface;

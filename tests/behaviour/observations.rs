@@ -1,6 +1,8 @@
 //! Gates that look at objects of the node through the API server.
 
+mod silence;
 mod trouble;
+mod urgency;
 
 use serde_json::{Value, json};
 use testkit::agent::Agent;

@@ -16,6 +16,7 @@ mod nodes;
 mod others;
 mod owners;
 mod request;
+mod self_check;
 mod shared;
 mod tenants;
 mod tokens;

@@ -177,6 +177,11 @@ async fn listen<T: Object>(
                 let reason = format!("cannot watch {path}: {error}");
                 reporter.report(&Outcome::Unknown(reason)).await;
             }
+            News::Outdated => {
+                is_synced = false;
+                let reason = format!("cannot watch {path} now: the next watch takes long to begin");
+                reporter.report(&Outcome::Unknown(reason)).await;
+            }
         }
         if is_synced {
             reporter.report(&judge(&objects)).await;
