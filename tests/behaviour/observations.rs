@@ -1,5 +1,6 @@
 //! Gates that look at objects of the node through the API server.
 
+mod since_boot;
 mod trouble;
 
 use serde_json::{Value, json};

@@ -2,10 +2,15 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
+
+use super::since_boot::{Proof, SinceBoot, Witness, when};
 
 use crate::api::object::{Metadata, Object, or_default};
 use crate::api::watch::Collection;
+use crate::boot::Span;
 use crate::config::Pods;
 use crate::gate::Outcome;
 
@@ -21,15 +26,37 @@ pub(super) struct Pod {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Status {
     #[serde(default, deserialize_with = "or_default")]
     conditions: Vec<Condition>,
+    #[serde(default, deserialize_with = "or_default")]
+    container_statuses: Vec<ContainerStatus>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Condition {
     r#type: String,
     status: String,
+    last_transition_time: Option<Time>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ContainerStatus {
+    #[serde(default, deserialize_with = "or_default")]
+    state: ContainerState,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ContainerState {
+    running: Option<Running>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Running {
+    started_at: Option<Time>,
 }
 
 impl Object for Pod {
@@ -39,10 +66,29 @@ impl Object for Pod {
 }
 
 impl Pod {
+    fn ready_condition(&self) -> Option<&Condition> {
+        let mut conditions = self.status.conditions.iter();
+        conditions.find(|condition| condition.r#type == "Ready")
+    }
+
     fn is_ready(&self) -> bool {
-        let ready =
-            |condition: &Condition| condition.r#type == "Ready" && condition.status == "True";
-        self.status.conditions.iter().any(ready)
+        let ready = self.ready_condition();
+        ready.is_some_and(|condition| condition.status == "True")
+    }
+
+    /// When what makes it ready was, by its status. After a reboot the kubelet finds the containers gone, says that the
+    /// pod is not ready and starts them again: every time is another one then (kubelet `kubelet_pods.go`).
+    fn times(&self) -> Vec<Timestamp> {
+        let ready = self.ready_condition();
+        let ready = ready.and_then(|condition| condition.last_transition_time.as_ref());
+        let running = self.status.container_statuses.iter();
+        let running = running.filter_map(|container| container.state.running.as_ref());
+        let started = running.filter_map(|running| running.started_at.as_ref());
+        ready
+            .into_iter()
+            .chain(started)
+            .map(|time| time.0)
+            .collect()
     }
 
     fn is_terminating(&self) -> bool {
@@ -68,11 +114,50 @@ pub(super) fn collection(spec: &Pods, node: &str) -> Collection {
     }
 }
 
-pub(super) fn judge(expected: &Pods, pods: &HashMap<String, Pod>) -> Outcome {
-    find(expected, pods).into()
+/// What is known of each pod, by its uid.
+#[derive(Debug, Default)]
+pub(super) struct Witnesses(HashMap<String, (u64, Witness)>);
+
+impl Witnesses {
+    /// Looks at the pods as they are now. Gives, by their uids, those whose status is from before this boot, and how
+    /// that is known.
+    pub(super) fn see(
+        &mut self,
+        pods: &HashMap<String, Pod>,
+        since_boot: &SinceBoot,
+        span: Option<Span>,
+    ) -> Leftovers {
+        self.0.retain(|uid, _| pods.contains_key(uid));
+        let mut leftovers = Leftovers::new();
+        for (uid, pod) in pods {
+            let version = pod.metadata.resource_version;
+            let known = self.0.remove(uid);
+            // What was seen of a pod that a backup has replaced is not about this one.
+            let known = known.filter(|(known, _)| *known <= version);
+            let mut witness = known.map(|(_, witness)| witness).unwrap_or_default();
+            let times = pod.times();
+            let last = times.iter().max().copied();
+            let proof = witness.see(times, span);
+            self.0.insert(uid.clone(), (version, witness));
+            let unproven = proof == Proof::None && !since_boot.pods_synced;
+            // Every kubelet writes times: a status without any gives nothing to judge by.
+            if let Some(last) = last.filter(|_| unproven) {
+                leftovers.insert(uid.clone(), when(span, last));
+            }
+        }
+        leftovers
+    }
 }
 
-fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> {
+/// How it is known that a pod's status is from before this boot, by the pod's uid.
+type Leftovers = HashMap<String, String>;
+
+pub(super) fn judge(
+    expected: &Pods,
+    pods: &HashMap<String, Pod>,
+    leftovers: &Leftovers,
+) -> Outcome {
+    let namespace = &expected.namespace;
     // Times are whole seconds: of two pods of the same second, the one that is on its way out is the older one.
     let newest = pods.values().max_by_key(|pod| {
         let created = pod.metadata.creation_timestamp.as_ref();
@@ -80,19 +165,24 @@ fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> 
     });
     let revision = newest.and_then(Pod::revision);
     let (mut old, mut terminating, mut unready) = (0, 0, 0);
-    for pod in pods.values() {
+    let mut leftover = None;
+    for (uid, pod) in pods {
         if expected.newest_revision && pod.revision() != revision {
             old += 1;
         } else if pod.is_terminating() {
             terminating += 1;
-        } else if pod.is_ready() {
-            return Ok(format!(
-                "a pod in {} is ready on this node",
-                expected.namespace
-            ));
-        } else {
+        } else if !pod.is_ready() {
             unready += 1;
+        } else if let Some(when) = leftovers.get(uid) {
+            leftover = Some((&pod.metadata.name, when));
+        } else {
+            return Outcome::Open(format!("a pod in {namespace} is ready on this node"));
         }
+    }
+    if let Some((name, when)) = leftover {
+        return Outcome::Unknown(format!(
+            "pod {name} in {namespace} is ready, but the last time in its status is {when}"
+        ));
     }
     let counts = [
         (unready, "not ready"),
@@ -109,9 +199,8 @@ fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> 
     } else {
         counts.join(", ")
     };
-    Err(format!(
-        "no pod in {} is ready on this node: {counts}",
-        expected.namespace
+    Outcome::Closed(format!(
+        "no pod in {namespace} is ready on this node: {counts}"
     ))
 }
 
@@ -157,7 +246,11 @@ mod tests {
             }
             (n.to_string(), serde_json::from_value(pod).unwrap())
         });
-        judge(&expected(newest_revision), &pods.collect())
+        judge(
+            &expected(newest_revision),
+            &pods.collect(),
+            &Leftovers::new(),
+        )
     }
 
     #[test]
@@ -230,5 +323,104 @@ mod tests {
         assert_eq!(collection.path, "/api/v1/namespaces/kube-system/pods");
         assert_eq!(collection.field_selector, "spec.nodeName=node-1");
         assert_eq!(collection.label_selector, "k8s-app=cilium,version=");
+    }
+
+    /// The clock of these tests.
+    fn span() -> Option<Span> {
+        let at = |time: &str| time.parse().unwrap();
+        Some(Span {
+            boot: at("2026-03-01T12:00:00Z"),
+            now: at("2026-03-01T12:05:00Z"),
+        })
+    }
+
+    /// A pod whose Ready condition and container are of these times.
+    fn pod(
+        version: u64,
+        ready: (&str, Option<&str>),
+        started: Option<&str>,
+    ) -> HashMap<String, Pod> {
+        let state = started.map(|started| json!({"running": {"startedAt": started}}));
+        let pod = json!({
+            "metadata": {"name": "cni", "uid": "1", "resourceVersion": version.to_string()},
+            "status": {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-03-01T12:01:00Z"},
+                    {"type": "Ready", "status": ready.0, "lastTransitionTime": ready.1},
+                ],
+                "containerStatuses": [
+                    {"name": "a", "state": state},
+                    {"name": "b", "state": {"waiting": {}, "running": null}},
+                ],
+            },
+        });
+        HashMap::from([("1".into(), serde_json::from_value(pod).unwrap())])
+    }
+
+    fn see(witnesses: &mut Witnesses, pods: &HashMap<String, Pod>, synced: bool) -> Outcome {
+        let since_boot = SinceBoot {
+            pods_synced: synced,
+            ..SinceBoot::default()
+        };
+        let leftovers = witnesses.see(pods, &since_boot, span());
+        judge(&expected(false), pods, &leftovers)
+    }
+
+    const BEFORE: Option<&str> = Some("2026-03-01T11:59:59Z");
+    const SINCE: Option<&str> = Some("2026-03-01T12:00:00Z");
+    const TO_COME: Option<&str> = Some("2026-03-01T20:00:00Z");
+
+    #[test]
+    fn a_ready_pod_counts_if_a_time_in_its_status_is_of_this_boot() {
+        for (ready, started, counts) in [
+            (BEFORE, BEFORE, false),
+            (BEFORE, None, false),
+            (None, BEFORE, false),
+            (TO_COME, BEFORE, false),
+            (SINCE, BEFORE, true),
+            (BEFORE, SINCE, true),
+            (SINCE, None, true),
+            (None, None, true),
+        ] {
+            let ready_pod = pod(1, ("True", ready), started);
+            let outcome = see(&mut Witnesses::default(), &ready_pod, false);
+            assert_eq!(outcome.is_open(), counts, "{ready:?} {started:?}");
+            assert_eq!(outcome.is_unknown(), !counts, "{outcome:?}");
+            let outcome = see(&mut Witnesses::default(), &ready_pod, true);
+            assert!(outcome.is_open(), "the kubelet has written every status");
+            let unready = pod(1, ("False", ready), started);
+            let outcome = see(&mut Witnesses::default(), &unready, false);
+            assert!(!outcome.is_open() && !outcome.is_unknown());
+        }
+        let outcome = see(
+            &mut Witnesses::default(),
+            &pod(1, ("True", BEFORE), BEFORE),
+            false,
+        );
+        let reason = "pod cni in kube-system is ready, but the last time in its status is of \
+                      2026-03-01T11:59:59Z, before the boot at 2026-03-01T12:00:00Z";
+        assert_eq!(outcome, Outcome::Unknown(reason.into()));
+    }
+
+    #[test]
+    fn a_pod_whose_status_is_seen_to_be_written_counts_until_a_backup_replaces_it() {
+        let mut witnesses = Witnesses::default();
+        let earlier = Some("2026-03-01T11:00:00Z");
+        let old = pod(5, ("True", BEFORE), BEFORE);
+        assert!(see(&mut witnesses, &old, false).is_unknown());
+        let with_a_label = pod(6, ("True", BEFORE), BEFORE);
+        assert!(see(&mut witnesses, &with_a_label, false).is_unknown());
+        let restarted = pod(7, ("True", BEFORE), earlier);
+        assert!(see(&mut witnesses, &restarted, false).is_open());
+        assert!(see(&mut witnesses, &restarted, false).is_open());
+        assert!(see(&mut witnesses, &old, false).is_unknown());
+    }
+
+    #[test]
+    fn a_ready_pod_makes_up_for_those_that_are_from_before_the_boot() {
+        let mut pods = pod(1, ("True", BEFORE), BEFORE);
+        let another = pod(1, ("True", SINCE), SINCE).remove("1").unwrap();
+        pods.insert("2".into(), another);
+        assert!(see(&mut Witnesses::default(), &pods, false).is_open());
     }
 }
