@@ -45,6 +45,7 @@ pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Resul
 }
 
 /// As [`shown`]; `None` is to be skipped.
+#[expect(clippy::ref_option, reason = "serde calls it with the field")]
 pub(super) fn serialize_some<S: Serializer>(
     value: &Option<Duration>,
     serializer: S,

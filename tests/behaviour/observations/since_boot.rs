@@ -205,10 +205,10 @@ async fn a_clock_that_is_set_after_the_boot_undoes_nothing_that_is_known() {
     };
     let cluster = scene.cluster;
     make_namespace(cluster).await;
-    let stat = scene.gates.dir.path().join("stat");
+    let file = scene.gates.dir.path().join("stat");
     let booted = |seconds_ago: u64| {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
-        fs::write(&stat, format!("btime {}\n", now - seconds_ago)).unwrap();
+        fs::write(&file, format!("btime {}\n", now - seconds_ago)).unwrap();
     };
     booted(3600);
     let mut status = report(None, &ago(600));
@@ -217,7 +217,7 @@ async fn a_clock_that_is_set_after_the_boot_undoes_nothing_that_is_known() {
     status["conditions"].as_array_mut().unwrap().push(other);
     set_node(&scene, &status).await;
     make_pod(&scene, &running(&ago(600))).await;
-    let Some(wrapper) = program_seeing(&[(&stat, "/proc/stat")]) else {
+    let Some(wrapper) = program_seeing(&[(&file, "/proc/stat")]) else {
         return;
     };
     let wrapper: Vec<_> = wrapper.iter().map(String::as_str).collect();

@@ -10,11 +10,11 @@ const SINCE: &str = "2026-03-01T12:04:00Z";
 const TO_COME: &str = "2026-03-01T20:00:00Z";
 const MINUTE: Duration = Duration::from_mins(1);
 
-fn span() -> Option<Span> {
-    Some(Span {
+fn span() -> Span {
+    Span {
         boot: AT_THE_BOOT.parse().unwrap(),
         now: "2026-03-01T12:05:00Z".parse().unwrap(),
-    })
+    }
 }
 
 fn node(version: u64, boot_id: &str, conditions: &Value) -> NodeView {
@@ -39,7 +39,7 @@ fn witness() -> NodeWitness {
 }
 
 fn first_sight(node: &NodeView) -> SinceBoot {
-    witness().see(node, span(), Instant::now())
+    witness().see(node, Some(span()), Instant::now())
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn only_the_heartbeats_of_the_kubelets_conditions_are_its_reports() {
 fn a_report_that_is_seen_counts_whatever_its_time_and_its_boot_id() {
     for boot_id in [THIS, OTHER, ""] {
         let (mut witness, now) = (witness(), Instant::now());
-        let mut look = |node: &NodeView| witness.see(node, span(), now).kubelet.is_none();
+        let mut look = |node: &NodeView| witness.see(node, Some(span()), now).kubelet.is_none();
         assert!(!look(&node(1, boot_id, &json!([]))) || boot_id != OTHER);
         // That it appears is no second report.
         assert!(!look(&beating(2, boot_id, BEFORE)), "{boot_id}");
@@ -134,7 +134,7 @@ fn what_counted_once_counts_when_the_clock_is_set() {
     let other = json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": SINCE});
     let node = node(1, THIS, &json!([ready(SINCE), other]));
     let expected = SinceBoot::default();
-    assert_eq!(witness.see(&node, span(), now), expected);
+    assert_eq!(witness.see(&node, Some(span()), now), expected);
     let set = Span {
         boot: TO_COME.parse().unwrap(),
         now: "2026-03-01T20:05:00Z".parse().unwrap(),
@@ -146,7 +146,7 @@ fn what_counted_once_counts_when_the_clock_is_set() {
 #[test]
 fn another_node_and_one_that_a_backup_brought_back_are_looked_at_afresh() {
     let (mut witness, now) = (witness(), Instant::now());
-    let mut look = |node: &NodeView| witness.see(node, span(), now).kubelet.is_none();
+    let mut look = |node: &NodeView| witness.see(node, Some(span()), now).kubelet.is_none();
     assert!(look(&beating(10, THIS, SINCE)));
     assert!(!look(&beating(9, THIS, BEFORE)));
     assert!(look(&beating(11, THIS, SINCE)));
@@ -170,7 +170,7 @@ fn a_condition_is_as_new_as_its_last_write() {
         let other = json!({"type": kind, "status": "True", "lastHeartbeatTime": heartbeat, "lastTransitionTime": transition});
         let seen = first_sight(&node(1, THIS, &json!([ready(SINCE), other])));
         let leftovers = seen.leftovers.get(kind);
-        let time = leftovers.and_then(|when| Some(when.strip_prefix("of ")?.split(',').next()?));
+        let time = leftovers.and_then(|when| when.strip_prefix("of ")?.split(',').next());
         assert_eq!(time, expected, "{heartbeat:?} {transition:?}");
         assert_eq!(seen.leftovers.len(), usize::from(expected.is_some()));
     }
@@ -181,7 +181,7 @@ fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
     let start = Instant::now();
     let at = |minutes: u32| start + minutes * MINUTE;
     let mut witness = witness();
-    let mut look = |node: &NodeView, now| witness.see(node, span(), now).pods_synced;
+    let mut look = |node: &NodeView, now| witness.see(node, Some(span()), now).pods_synced;
     assert!(!look(&beating(1, THIS, BEFORE), at(0)));
     assert!(!look(&beating(2, THIS, SINCE), at(5)));
     assert!(!look(&beating(3, THIS, "2026-03-01T12:05:00Z"), at(14)));
@@ -191,7 +191,7 @@ fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
     let mut witness = NodeWitness::new(None);
     for minutes in [0, 60] {
         assert!(
-            !witness.see(&silent, span(), at(minutes)).pods_synced,
+            !witness.see(&silent, Some(span()), at(minutes)).pods_synced,
             "it has reported once"
         );
     }
@@ -199,7 +199,7 @@ fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
     let mut witness = NodeWitness::new(None);
     for minutes in [0, 60] {
         assert!(
-            !witness.see(&without, span(), at(minutes)).pods_synced,
+            !witness.see(&without, Some(span()), at(minutes)).pods_synced,
             "nothing tells that it is there"
         );
     }
