@@ -51,7 +51,8 @@ impl<'a> Agent<'a> {
     pub(super) fn next_condition(&mut self, now: Instant) -> Pending<'a, ConditionWrite> {
         let node = self.latest.get();
         let mut due = self.rules.iter_mut();
-        let due = due.find_map(|rule| rule.next_condition(now, node, self.conditions.not_before));
+        let (since_boot, not_before) = (&self.since_boot, self.conditions.not_before);
+        let due = due.find_map(|rule| rule.next_condition(now, node, since_boot, not_before));
         let Some(((kind, patch), node)) = due.zip(node) else {
             return Pending::NONE;
         };

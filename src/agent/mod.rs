@@ -24,7 +24,7 @@ use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
 use crate::boot::{self, Boot};
 use crate::events;
-use crate::gate::observation::{NodeSight, Sight};
+use crate::gate::observation::{NodeSight, NodeWitness, Sight, SinceBoot};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::metrics::Counters;
@@ -101,6 +101,9 @@ struct Agent<'a> {
     /// The boot that this process came up with, if it did.
     boot: Option<Boot>,
     latest: Latest,
+    /// What the Node is evidence of.
+    witness: NodeWitness,
+    since_boot: SinceBoot,
     seen: bool,
     writes: Writes,
     /// When the writes have something to do by time alone.
@@ -151,6 +154,8 @@ impl<'a> Agent<'a> {
             teller: Teller::new(options.counters, options.events),
             boot: boot::just_now(),
             latest: Latest::default(),
+            witness: NodeWitness::new(boot::id()),
+            since_boot: SinceBoot::default(),
             seen: false,
             writes: Writes::default(),
             write_at: None,
@@ -244,6 +249,7 @@ impl<'a> Agent<'a> {
         let sight = NodeSight {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
+            since_boot: self.since_boot.clone(),
         };
         for rule in &mut self.rules {
             if !rule.is_in(change) {

@@ -106,7 +106,8 @@ impl RuleAtWork {
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        self.state.wake_at()
+        let times = [self.state.wake_at(), self.gates.changes_at()];
+        times.into_iter().flatten().min()
     }
 
     /// What waits for nothing but a write.

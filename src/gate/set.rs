@@ -1,6 +1,9 @@
 //! The gates of a rule: one task a condition, only while the rule has use for it.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -97,18 +100,22 @@ impl GateAtWork {
         }
     }
 
-    /// Judges those conditions that are about the Node itself.
-    pub fn see(&mut self, node: &NodeSight) {
+    /// Judges those conditions that are about the Node itself. Gives for how long that lasts, if not for ever, where the
+    /// Node does not change. `clock`: now.
+    pub fn see(&mut self, node: &NodeSight, clock: Timestamp) -> Option<Duration> {
+        let mut lasts = None;
         if self.round.is_none() {
-            return;
+            return lasts;
         }
         for (condition, outcome) in self.spec.conditions().iter().zip(&mut self.outcomes) {
             if let Condition::Observation(spec) = condition
-                && let Some(seen) = observation::of_node(spec, node)
+                && let Some(seen) = observation::of_node(spec, node, clock)
             {
-                *outcome = seen;
+                *outcome = seen.outcome;
+                lasts = lasts.into_iter().chain(seen.lasts).min();
             }
         }
+        lasts
     }
 
     /// Takes in an update if it is of the round under way, and gives whether it is.

@@ -1,6 +1,7 @@
 //! Gates that look at objects of the node through the API server.
 
 mod silence;
+mod since_boot;
 mod trouble;
 mod urgency;
 
