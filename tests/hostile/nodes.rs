@@ -4,7 +4,7 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::changes::{self, Change};
+use crate::changes::{self, Change, NOT_STATUS};
 use crate::installation::{CONFIGURATION, Installation, Options, rich_node};
 use crate::request::{APPLY, By, Request};
 use crate::{events, others, owners};
@@ -171,7 +171,7 @@ fn of_others(own: &Value, other: &Value) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_token_of_one_node_is_good_for_nothing_else_and_where_roles_are_too_generous_the_policy_says_so()
+pub(crate) async fn a_token_of_one_node_is_good_for_nothing_else_and_where_roles_are_too_generous_the_policy_says_so()
  {
     let Some(shipped) = Installation::new("hostile-shipped", Options::default()).await else {
         return;
@@ -203,7 +203,7 @@ async fn a_token_of_one_node_is_good_for_nothing_else_and_where_roles_are_too_ge
 
 /// Without `retaint` and `publishCondition`, removals are all there is.
 #[tokio::test]
-async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it() {
+pub(crate) async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it() {
     let configuration = CONFIGURATION
         .replace("  publishCondition:", "  # publishCondition:")
         .replace("  retaint:", "  # retaint:");
@@ -215,19 +215,19 @@ async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it() {
         return;
     };
     let own = rich_node(shipped.cluster, "silent").await;
-    let mut rows = of_change(
-        &own_condition(&own),
-        &own,
-        "/status",
-        "refused: UPDATE of nodes/status",
-    );
+    let mut rows = of_change(&own_condition(&own), &own, "/status", NOT_STATUS);
     for row in &mut rows {
         row.by = By::Rbac;
     }
     let mut taints = own["spec"]["taints"].as_array().unwrap().clone();
     taints.push(json!({"key": "example.com/link", "value": "up", "effect": "NoSchedule"}));
     let put_back = Change::of("put back", ["spec", "taints"], json!(taints), "");
-    rows.extend(of_change(&put_back, &own, "", "put back: none;"));
+    rows.extend(of_change(
+        &put_back,
+        &own,
+        "",
+        "put there: example.com/link:NoSchedule;",
+    ));
     let client = shipped.client_for("silent").await;
     refuse(&client, &rows, false).await;
     shipped.be_too_generous().await;
