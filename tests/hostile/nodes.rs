@@ -31,7 +31,7 @@ pub(crate) async fn refuse(client: &Client, rows: &[Row], is_generous: bool) {
         let is_right = match by {
             By::Nobody => false,
             By::Rbac => expected == by,
-            By::Policy => expected == by && answer.message().contains(row.message),
+            By::Policy => expected == by && answer.says(row.message),
             By::Server => expected == by || answer.is_conflict_of(&row.request),
         };
         if !is_right {

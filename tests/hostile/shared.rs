@@ -57,7 +57,7 @@ pub(crate) async fn an_account_of_others_keeps_its_rights_but_those_to_taints() 
         }
         for (request, message) in refused {
             let answer = request.send(&client).await;
-            let is_right = answer.refused_by() == By::Policy && answer.message().contains(message);
+            let is_right = answer.refused_by() == By::Policy && answer.says(message);
             assert!(
                 is_right || answer.is_conflict_of(&request),
                 "{}: {answer:?}",
@@ -66,7 +66,7 @@ pub(crate) async fn an_account_of_others_keeps_its_rights_but_those_to_taints() 
         }
         for request in own_removal(&own).requests(&own, "") {
             let answer = request.send(&claimless).await;
-            let is_right = answer.message().contains("does not say for which Node");
+            let is_right = answer.says("does not say for which Node");
             assert!(
                 is_right || answer.is_conflict_of(&request),
                 "{}: {answer:?}",

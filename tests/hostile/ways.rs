@@ -76,10 +76,7 @@ impl Way {
     pub(crate) async fn transform(self, cluster: &Cluster, namespace: &str, yaml: &str) -> String {
         match self {
             Self::AsWritten => yaml.into(),
-            Self::Namespace => {
-                let fields = format!("namespace: {namespace}\n{ROLES_OF_EVENTS}");
-                kustomize(cluster, yaml, &fields).await
-            }
+            Self::Namespace => kustomize(cluster, yaml, &self::namespace(namespace)).await,
             Self::NamePrefix => kustomize(cluster, yaml, "namePrefix: pre-\n").await,
             Self::NameSuffix => kustomize(cluster, yaml, "nameSuffix: -post\n").await,
             Self::SideBySide => kustomize(cluster, yaml, "namePrefix: a-\n").await,
@@ -87,15 +84,29 @@ impl Way {
     }
 }
 
-/// Which `namespace` moves: see docs/manifests.md.
-pub(crate) const ROLES_OF_EVENTS: &str = r#"transformers:
+/// `namespace` moves the Role for Events as well, which are in the namespace default: see docs/manifests.md.
+fn namespace(namespace: &str) -> String {
+    format!(
+        r#"namespace: {namespace}
+transformers:
 - |-
   apiVersion: builtin
   kind: PatchTransformer
-  metadata: {name: events-of-nodes}
-  target: {kind: Role|RoleBinding, name: untaint-events.*}
-  patch: '[{"op": "replace", "path": "/metadata/namespace", "value": "default"}]'
-"#;
+  metadata: {{name: role-of-events}}
+  target: {{kind: Role, name: untaint-events.*}}
+  patch: |-
+    - {{op: replace, path: /metadata/namespace, value: default}}
+- |-
+  apiVersion: builtin
+  kind: PatchTransformer
+  metadata: {{name: binding-of-events}}
+  target: {{kind: RoleBinding, name: untaint-events.*}}
+  patch: |-
+    - {{op: replace, path: /metadata/namespace, value: default}}
+    - {{op: replace, path: /subjects/0/namespace, value: {namespace}}}
+"#
+    )
+}
 
 /// With these fields of a kustomization.
 pub(crate) async fn kustomize(cluster: &Cluster, yaml: &str, fields: &str) -> String {

@@ -107,11 +107,13 @@ fn variables(manifests: &Manifests) -> Vec<Named> {
         plain("labels", LABELS),
         plain("oldTaints", OLD_TAINTS),
         plain("taints", TAINTS),
+        plain("takenOff", "variables.oldTaints.filter(t, !(t in variables.taints))"),
+        plain("putThere", "variables.taints.filter(t, !(t in variables.oldTaints))"),
         gone(),
         back(),
         plain("othersStay", OTHERS_STAY),
-        changes("takenOff", "oldTaints", "taints"),
-        changes("putThere", "taints", "oldTaints"),
+        told("takenOffText", "takenOff"),
+        told("putThereText", "putThere"),
     ]
 }
 
@@ -129,11 +131,16 @@ fn gone() -> Named {
     Named {
         about: "# Taken off, as a rule asks for it.\n",
         name: "gone",
-        expression: changed(
-            "oldTaints",
-            "taints",
-            "(!has(r.value) || t.?value.orValue('') in r.value)",
-            "remove",
+        expression: format!(
+            "variables.areTheirs ?
+{} :
+{}",
+            by_rules(
+                "oldTaints",
+                "(!has(r.value) || t.?value.orValue('') in r.value)",
+                "taints"
+            ),
+            by_role("takenOff", "t, ", "taints", "t.key", "remove"),
         ),
     }
 }
@@ -142,64 +149,84 @@ fn back() -> Named {
     Named {
         about: "# Put back, as the retaint of a rule asks for it.\n",
         name: "back",
-        expression: changed(
-            "taints",
-            "oldTaints",
-            "has(r.retaint) && t.?value.orValue('') in r.retaint && !has(t.timeAdded)",
-            "add",
+        expression: format!(
+            "variables.areTheirs ?
+{} :
+{}",
+            by_rules(
+                "taints",
+                "has(r.retaint) && t.?value.orValue('') in r.retaint && !has(t.timeAdded)",
+                "oldTaints"
+            ),
+            by_role(
+                "putThere",
+                "t, !has(t.timeAdded) &&\n  ",
+                "taints",
+                "t.key",
+                "add"
+            ),
         ),
     }
 }
 
 /// The taints of one list that are not in the other, and may be there alone. Those without a rule are sorted out first: a
 /// Node may have a thousand, which cannot all be compared with all.
-fn changed(list: &str, other: &str, value: &str, verb: &str) -> String {
-    let by_role = marker::allowed("authorizer", "taints", "t.key", verb);
+fn by_rules(list: &str, value: &str, other: &str) -> String {
     format!(
-        "variables.{list}.filter(t, variables.areTheirs ?
-  variables.rules[?t.key].orValue([]).exists(r,
+        "variables.{list}.filter(t, variables.rules[?t.key].orValue([]).exists(r,
     (!has(r.effect) || t.effect in r.effect) &&
     {value} &&
     {ON_ITS_NODES}) &&
-  !(t in variables.{other}) :
-  !(t in variables.{other}) &&
-  {by_role})"
+  !(t in variables.{other}))"
     )
 }
 
-/// Those that are in one list alone, for a message. That is evaluated for every request, and cannot ask whether a permission
-/// is granted: so they are not those that may not be. A thousand taints cannot all be compared with all, and the server
-/// drops a message that is too long.
-fn changes(name: &'static str, list: &str, other: &str) -> Named {
-    let (list, other) = (format!("variables.{list}"), format!("variables.{other}"));
+/// Those for which the role has this permission. None if there are more than the server would ask for: then the agent tries
+/// each alone.
+fn by_role(list: &str, filter: &str, resource: &str, name: &str, verb: &str) -> String {
+    let is_allowed = marker::allowed("authorizer", resource, name, verb);
+    format!("variables.{list}.size() > 2 ? [] : variables.{list}.filter({filter}{is_allowed})")
+}
+
+/// For a message, which the server drops if it is too long. It is evaluated for every request, and cannot ask for
+/// permissions: so it is not only of the taints that must not change. A thousand cannot all be compared with all.
+fn told(name: &'static str, list: &str) -> Named {
     plain(
         name,
         format!(
-            "{list}.size() > 100 || {other}.size() > 100 ? ['too many to tell'] :
-[{list}.filter(t, !(t in {other})).map(t, t.key + ':' + t.effect).join(', ')].map(all,
+            "variables.oldTaints.size() + variables.taints.size() > 200 ? ['too many to tell'] :
+[variables.{list}.map(t, t.key + ':' + t.effect).join(', ')].map(all,
   all == '' ? 'none' : all.size() > 500 ? all.substring(0, 500) + '...' : all)"
         ),
     )
 }
 
-fn published() -> [Named; 3] {
-    let by_role = marker::allowed("authorizer", "conditions", "type", "publish");
+fn published() -> [Named; 4] {
     let published = Named {
-        about: "# The types of those that have changed, as a rule asks for it.\n",
+        about: "# As a rule asks for it.\n",
         name: "published",
         expression: format!(
-            "(variables.conditions.filter(c, !(c in variables.oldConditions)) +
-  variables.oldConditions.filter(old, !variables.conditions.exists(c, c.type == old.type))).map(c, c.type).filter(type,
-  variables.areTheirs ?
-  variables.rules.exists(key, variables.rules[key].exists(r,
+            "variables.areTheirs ?
+variables.changed.filter(type, variables.rules.exists(key, variables.rules[key].exists(r,
     has(r.publishCondition) && type in r.publishCondition &&
-    {ON_ITS_NODES})) :
-  {by_role})"
+    {ON_ITS_NODES}))) :
+{}",
+            by_role("changed", "type, ", "conditions", "type", "publish"),
         ),
     };
     [
-        plain("oldConditions", "oldObject.status.?conditions.orValue([])"),
+        plain(
+            "oldConditions",
+            "oldObject.status.?conditions.orValue([])",
+        ),
         plain("conditions", "object.status.?conditions.orValue([])"),
+        Named {
+            about: "# The types of those that are not as they were.\n",
+            name: "changed",
+            expression: "variables.conditions.filter(c, !(c in variables.oldConditions)).map(c, c.type) +
+variables.oldConditions.filter(old, !variables.conditions.exists(c, c.type == old.type)).map(c, c.type)"
+                .into(),
+        },
         published,
     ]
 }
@@ -264,7 +291,7 @@ fn spec() -> Validation {
 }
 
 fn taints() -> Validation {
-    let message = "'taken off: ' + variables.takenOff[0] + '; put there: ' + variables.putThere[0] +
+    let message = "'taken off: ' + variables.takenOffText[0] + '; put there: ' + variables.putThereText[0] +
 '; this account may take off and put back the taints of its rules alone, on the Nodes that a rule is for: ' +
 'all others must stay as they are, in their order; where the configuration has changed, apply what untaint manifests makes of it'";
     Validation {
