@@ -51,3 +51,36 @@ fn entry(rule: &Rule) -> String {
     });
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    fn of(text: &str) -> String {
+        let head = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
+        let configuration = config::parse(&format!("{head}{text}")).unwrap();
+        rules(&configuration.rules.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_a_rule_leaves_out_is_left_out_and_rules_of_one_key_stand_together() {
+        let expected = "{
+'example.com/a': [{'value': ['']}, {'value': ['v'], 'nodeSelector': ['pool=a']}],
+'example.com/b': [{}],
+'example.com/c': [{'effect': ['NoSchedule'], 'retaint': [''], 'publishCondition': ['example.com/C']}]
+}";
+        let text = "
+- {name: c, taint: {key: example.com/c, effect: NoSchedule}, gates: [{name: f, file: {path: /x}}], retaint: {after: 30s}, publishCondition: {type: example.com/C}}
+- {name: a, taint: {key: example.com/a, value: ''}, gates: []}
+- {name: b, taint: {key: example.com/b}, gates: []}
+- {name: d, taint: {key: example.com/a, value: v}, nodeSelector: {pool: a}, gates: []}
+";
+        assert_eq!(of(text), expected);
+    }
+
+    #[test]
+    fn without_rules_there_is_an_empty_map() {
+        assert_eq!(rules(&[]), "{}");
+    }
+}
