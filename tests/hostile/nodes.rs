@@ -3,6 +3,7 @@
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
+use untaint::manifests::Part;
 
 use crate::changes::{self, Change, NOT_STATUS};
 use crate::installation::{CONFIGURATION, Installation, Options, rich_node};
@@ -240,4 +241,40 @@ pub(crate) async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks
         let answer = request.send(&client).await;
         assert_eq!(answer.code, 200, "{}: {answer:?}", request.name);
     }
+}
+
+/// Without a rule that writes, the rules are an empty map.
+#[tokio::test]
+pub(crate) async fn nothing_is_let_through_where_every_rule_only_watches() {
+    let configuration = CONFIGURATION.replace("\n  gates:", "\n  dryRun: true\n  gates:");
+    let configuration = configuration.replace("  gates: []\n  dryRun: true\n", "  gates: []\n");
+    let options = Options {
+        configuration,
+        ..Options::default()
+    };
+    let Some(watching) = Installation::account("watching", options).await else {
+        return;
+    };
+    assert_eq!(
+        watching
+            .manifests
+            .configuration
+            .rules
+            .iter()
+            .filter(|rule| !rule.dry_run)
+            .count(),
+        0
+    );
+    watching.be_too_generous().await;
+    watching.apply(&[Part::Rbac, Part::Policy]).await;
+    watching.in_force().await;
+    let own = rich_node(watching.cluster, "watching").await;
+    let mut rows = of_change(
+        &own_removal(&own),
+        &own,
+        "",
+        "all others must stay as they are",
+    );
+    rows.extend(of_change(&own_condition(&own), &own, "/status", NOT_STATUS));
+    refuse(&watching.client_for("watching").await, &rows, true).await;
 }

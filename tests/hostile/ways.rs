@@ -127,6 +127,7 @@ fn every_test_of_an_account(way: Way) {
         large::a_configuration_of_five_hundred_rules_is_no_trouble,
         nodes::a_token_of_one_node_is_good_for_nothing_else_and_where_roles_are_too_generous_the_policy_says_so,
         nodes::nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it,
+        nodes::nothing_is_let_through_where_every_rule_only_watches,
         owners::a_taint_that_somebody_applied_can_go,
         shared::an_account_of_others_keeps_its_rights_but_those_to_taints,
         shared::an_account_of_others_without_work_of_its_own_can_be_held_to_that_of_untaint,
