@@ -1,7 +1,5 @@
 //! What the admission policy costs: the same PATCH by an account that it holds and by one that it does not, in turn.
 
-use std::time::Instant;
-
 use anyhow::Result;
 use http::{Request, Version};
 use serde_json::{Value, json};
@@ -118,7 +116,6 @@ async fn install(cluster: &Cluster, name: &str, rules: usize, directory: &TempDi
     })
     .await?;
     cluster.apply(&manifests.render(&[Part::Policy])?).await?;
-    let applied = Instant::now();
     let token = cluster.token_for_node(name, NAME, name).await?;
     let kubeconfig = cluster.kubeconfig(directory.path(), &token)?;
     let client = cluster::client(&kubeconfig).await?;
@@ -126,7 +123,6 @@ async fn install(cluster: &Cluster, name: &str, rules: usize, directory: &TempDi
         while labels(&client, name).await.is_ok() {}
     })
     .await?;
-    eprintln!("{rules} rules: in force after {:?}", applied.elapsed());
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 //! such API group. The API server does not ask for that before it answers whether a user has them.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use super::policy::data;
 use super::text::{indent, scalar};
@@ -61,8 +62,8 @@ impl Marker {
     pub(super) fn role(&self) -> String {
         let mut rules = format!(
             "{ABOUT}{}{ABOUT_RULES}{}",
-            grant(self.resource, &[self.written.clone()], "hold"),
-            grant("rules", &[self.rules.clone()], "follow"),
+            grant(self.resource, slice::from_ref(&self.written), "hold"),
+            grant("rules", slice::from_ref(&self.rules), "follow"),
         );
         for (resource, names, verb) in [
             ("taints", &self.taints, "remove"),

@@ -1,6 +1,7 @@
 //! What the API server lets through of what the account may ask, and of what others may.
 
 mod cel;
+mod changes;
 pub(super) mod data;
 mod events;
 mod nodes;

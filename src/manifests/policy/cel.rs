@@ -10,6 +10,15 @@ pub(super) fn string(text: &str) -> String {
     format!("'{text}'")
 }
 
+/// One that needs no words.
+pub(super) fn plain(name: &'static str, expression: impl Into<String>) -> Named {
+    Named {
+        about: "",
+        name,
+        expression: expression.into(),
+    }
+}
+
 /// By its name or its permissions alone: a token without claims must not slip past.
 pub(super) fn account(manifests: &Manifests) -> Named {
     Named {

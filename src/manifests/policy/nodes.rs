@@ -1,9 +1,9 @@
 //! What the account may do with Nodes.
 
 use super::yaml::{Message, Named, Policy, Validation};
-use super::{cel, data, owners};
+use super::{cel, changes, data, owners};
 use crate::manifests::Manifests;
-use crate::manifests::marker::{self, Marker};
+use crate::manifests::marker::Marker;
 
 /// Every request, of every subresource: with `nodes` alone, nodes/status and nodes/proxy would not be looked at.
 const ALL: &str = r#"- apiGroups: [""]
@@ -31,7 +31,7 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
     let mut variables = variables(manifests);
     let mut validations = Vec::new();
     if is_held {
-        variables.extend(published());
+        variables.extend(changes::published());
         validations.push(operation());
     } else {
         conditions.push(changes_taints());
@@ -76,15 +76,6 @@ fn changes_taints() -> Named {
     }
 }
 
-/// One that needs no words.
-fn plain(name: &'static str, expression: impl Into<String>) -> Named {
-    Named {
-        about: "",
-        name,
-        expression: expression.into(),
-    }
-}
-
 fn variables(manifests: &Manifests) -> Vec<Named> {
     let rules: Vec<_> = manifests.writing_rules().collect();
     let marker = Marker::of(manifests);
@@ -104,14 +95,14 @@ fn variables(manifests: &Manifests) -> Vec<Named> {
             name: "areTheirs",
             expression: marker.follows_rules(),
         },
-        plain("labels", LABELS),
-        plain("oldTaints", OLD_TAINTS),
-        plain("taints", TAINTS),
-        plain("takenOff", "variables.oldTaints.filter(t, !(t in variables.taints))"),
-        plain("putThere", "variables.taints.filter(t, !(t in variables.oldTaints))"),
-        gone(),
-        back(),
-        plain("othersStay", OTHERS_STAY),
+        cel::plain("labels", LABELS),
+        cel::plain("oldTaints", OLD_TAINTS),
+        cel::plain("taints", TAINTS),
+        cel::plain("takenOff", "variables.oldTaints.filter(t, !(t in variables.taints))"),
+        cel::plain("putThere", "variables.taints.filter(t, !(t in variables.oldTaints))"),
+        changes::gone(),
+        changes::back(),
+        cel::plain("othersStay", OTHERS_STAY),
         told("takenOffText", "takenOff"),
         told("putThereText", "putThere"),
     ]
@@ -120,78 +111,13 @@ fn variables(manifests: &Manifests) -> Vec<Named> {
 const LABELS: &str =
     "oldObject.metadata.?labels.orValue({}).map(key, key + '=' + oldObject.metadata.labels[key])";
 
-/// In CEL, of a rule `r`: it applies to the Node.
-const ON_ITS_NODES: &str =
-    "(!has(r.nodeSelector) || r.nodeSelector.all(label, label in variables.labels))";
-
 const OTHERS_STAY: &str = "variables.oldTaints.filter(t, !(t in variables.gone)) ==
 variables.taints.filter(t, !(t in variables.back))";
-
-fn gone() -> Named {
-    Named {
-        about: "# Taken off, as a rule asks for it.\n",
-        name: "gone",
-        expression: format!(
-            "variables.areTheirs ?
-{} :
-{}",
-            by_rules(
-                "oldTaints",
-                "(!has(r.value) || t.?value.orValue('') in r.value)",
-                "taints"
-            ),
-            by_role("takenOff", "t, ", "taints", "t.key", "remove"),
-        ),
-    }
-}
-
-fn back() -> Named {
-    Named {
-        about: "# Put back, as the retaint of a rule asks for it.\n",
-        name: "back",
-        expression: format!(
-            "variables.areTheirs ?
-{} :
-{}",
-            by_rules(
-                "taints",
-                "has(r.retaint) && t.?value.orValue('') in r.retaint && !has(t.timeAdded)",
-                "oldTaints"
-            ),
-            by_role(
-                "putThere",
-                "t, !has(t.timeAdded) &&\n  ",
-                "taints",
-                "t.key",
-                "add"
-            ),
-        ),
-    }
-}
-
-/// The taints of one list that are not in the other, and may be there alone. Those without a rule are sorted out first: a
-/// Node may have a thousand, which cannot all be compared with all.
-fn by_rules(list: &str, value: &str, other: &str) -> String {
-    format!(
-        "variables.{list}.filter(t, variables.rules[?t.key].orValue([]).exists(r,
-    (!has(r.effect) || t.effect in r.effect) &&
-    {value} &&
-    {ON_ITS_NODES}) &&
-  !(t in variables.{other}))"
-    )
-}
-
-/// Those for which the role has this permission. None if there are more than the server would ask for: then the agent tries
-/// each alone.
-fn by_role(list: &str, filter: &str, resource: &str, name: &str, verb: &str) -> String {
-    let is_allowed = marker::allowed("authorizer", resource, name, verb);
-    format!("variables.{list}.size() > 2 ? [] : variables.{list}.filter({filter}{is_allowed})")
-}
 
 /// For a message, which the server drops if it is too long. It is evaluated for every request, and cannot ask for
 /// permissions: so it is not only of the taints that must not change. A thousand cannot all be compared with all.
 fn told(name: &'static str, list: &str) -> Named {
-    plain(
+    cel::plain(
         name,
         format!(
             "variables.oldTaints.size() + variables.taints.size() > 200 ? ['too many to tell'] :
@@ -199,36 +125,6 @@ fn told(name: &'static str, list: &str) -> Named {
   all == '' ? 'none' : all.size() > 500 ? all.substring(0, 500) + '...' : all)"
         ),
     )
-}
-
-fn published() -> [Named; 4] {
-    let published = Named {
-        about: "# As a rule asks for it.\n",
-        name: "published",
-        expression: format!(
-            "variables.areTheirs ?
-variables.changed.filter(type, variables.rules.exists(key, variables.rules[key].exists(r,
-    has(r.publishCondition) && type in r.publishCondition &&
-    {ON_ITS_NODES}))) :
-{}",
-            by_role("changed", "type, ", "conditions", "type", "publish"),
-        ),
-    };
-    [
-        plain(
-            "oldConditions",
-            "oldObject.status.?conditions.orValue([])",
-        ),
-        plain("conditions", "object.status.?conditions.orValue([])"),
-        Named {
-            about: "# The types of those that are not as they were.\n",
-            name: "changed",
-            expression: "variables.conditions.filter(c, !(c in variables.oldConditions)).map(c, c.type) +
-variables.oldConditions.filter(old, !variables.conditions.exists(c, c.type == old.type)).map(c, c.type)"
-                .into(),
-        },
-        published,
-    ]
 }
 
 fn operation() -> Validation {
