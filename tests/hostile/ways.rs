@@ -87,7 +87,7 @@ impl Way {
 /// `namespace` moves the Role for Events as well, which are in the namespace default: see docs/manifests.md.
 fn namespace(namespace: &str) -> String {
     format!(
-        r#"namespace: {namespace}
+        "namespace: {namespace}
 transformers:
 - |-
   apiVersion: builtin
@@ -104,7 +104,7 @@ transformers:
   patch: |-
     - {{op: replace, path: /metadata/namespace, value: default}}
     - {{op: replace, path: /subjects/0/namespace, value: {namespace}}}
-"#
+"
     )
 }
 
