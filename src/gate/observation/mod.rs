@@ -225,7 +225,7 @@ async fn listen<T: Object>(
                 let reason = format!("cannot watch {path}: {error}");
                 reporter.report(&Outcome::Unknown(reason)).await;
             }
-            News::Outdated => {
+            Some(News::Outdated) => {
                 is_synced = false;
                 let reason = format!("cannot watch {path} now: the next watch takes long to begin");
                 reporter.report(&Outcome::Unknown(reason)).await;
