@@ -16,6 +16,7 @@ use tracing::{error, info};
 
 use crate::cli::{Command, ConfigOrGates, Exit, GateArgs};
 use crate::config::{Check, CniConfig, Configuration, FileCheck, Gate, Probe, Rule, Schedule};
+use crate::gate::exec;
 use crate::taint::TaintMatcher;
 
 /// Carries out `command`, until SIGTERM or SIGINT at the latest. As PID 1 a process has no default action for
@@ -43,11 +44,13 @@ pub async fn dispatch(command: Command) -> Exit {
         signal = stop() => match signal {
             Ok(signal) => {
                 info!(signal, "stopped");
-                return stopped;
+                Ok(stopped)
             }
             Err(error) => Err(Failure::Failed(error.into())),
-        }
+        },
+        error = exec::tend() => Err(Failure::Failed(error.into())),
     };
+    exec::finish().await;
     result.unwrap_or_else(|failure| match failure {
         Failure::Usage(error) => {
             let _ = writeln!(io::stderr(), "{error}");

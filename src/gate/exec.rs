@@ -6,6 +6,7 @@
 //! process group.
 
 mod group;
+mod orphans;
 mod output;
 
 use std::io;
@@ -13,10 +14,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::task::spawn_blocking;
 
 use self::group::Group;
+pub(crate) use self::orphans::{finish, tend};
 use self::output::Output;
 use super::Outcome;
 use super::busy::{Busy, Hold};
@@ -43,48 +45,37 @@ async fn run(command: Vec<String>, hold: Hold) -> Result<String, String> {
     let name = name(&program);
     // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
     // result, if nobody waits for that any more.
-    let spawned = spawn_blocking(move || spawn(&command, hold)).await;
-    let spawned = spawned.map_err(|_| "the agent is stopping")?;
-    let Running {
-        group: _group,
-        mut child,
-        mut output,
-    } = spawned.map_err(|error| format!("{name}: {}", describe(&program, &error)))?;
-    let status = while_driving(output.read(), child.wait())
+    let turn = orphans::turn().await;
+    let spawned = spawn_blocking(move || {
+        let _turn = turn;
+        spawn(&command, hold)
+    });
+    let spawned = spawned.await.map_err(|_| "the agent is stopping")?;
+    let (mut group, mut output) =
+        spawned.map_err(|error| format!("{name}: {}", describe(&program, &error)))?;
+    let status = while_driving(output.read(), group.wait())
         .await
         .map_err(|error| format!("{name}: {}", plain(&error)))?;
     output.read_rest();
     judge(status, &output).map_err(|why| format!("{name}: {why}"))
 }
 
-/// What has been started. Dropped in this order: the group is killed while the child still holds its number.
-struct Running {
-    group: Group,
-    child: Child,
-    output: Output,
-}
-
-fn spawn(command: &[String], hold: Hold) -> io::Result<Running> {
+fn spawn(command: &[String], hold: Hold) -> io::Result<(Group, Output)> {
     let [program, arguments @ ..] = command else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     // One pipe for both streams keeps their order. The command, which holds the writing ends, ends here.
     let (output, writer) = Output::pipe()?;
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .env_clear()
         .env("PATH", PATH)
         .current_dir("/")
-        .process_group(0)
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .spawn()?;
-    Ok(Running {
-        group: Group::of(&child, hold),
-        child,
-        output,
-    })
+        .stderr(writer);
+    Ok((Group::start(&mut command, hold)?, output))
 }
 
 /// `program` as reasons name it: what follows a space in it is more likely an argument, and may be secret.
