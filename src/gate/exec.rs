@@ -2,8 +2,8 @@
 //!
 //! It runs without a shell, in `/`, with nothing on standard input, in a process group of its own, and with `PATH` as
 //! its only environment variable: what is in the agent's environment (addresses, names, secrets) is not its business,
-//! and it must behave the same wherever the agent runs. Nothing that it starts outlives the check, unless it left the
-//! process group.
+//! and it must behave the same wherever the agent runs. Nothing that it starts outlives the check, whatever process
+//! group or session it is in.
 
 mod group;
 mod orphans;
@@ -43,9 +43,9 @@ pub async fn check(spec: &Exec, busy: &Busy) -> Outcome {
 async fn run(command: Vec<String>, hold: Hold) -> Result<String, String> {
     let program = command.first().cloned().ok_or("no program is given")?;
     let name = name(&program);
+    let turn = orphans::turn().await;
     // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
     // result, if nobody waits for that any more.
-    let turn = orphans::turn().await;
     let spawned = spawn_blocking(move || {
         let _turn = turn;
         spawn(&command, hold)

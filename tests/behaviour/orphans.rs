@@ -1,9 +1,12 @@
 //! What the programs of `exec` gates leave behind.
 
+use std::fmt::Debug;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 use testkit::DEADLINE;
 use testkit::agent::{Agent, write_configuration};
@@ -13,9 +16,9 @@ use tokio::time::{sleep, timeout};
 use crate::scene::PROGRAM;
 
 /// Timed-out runs of each command.
-const RUNS: u64 = 200;
+const RUNS: usize = 200;
 /// How many gates share them, side by side.
-const GATES: u64 = 10;
+const GATES: usize = 10;
 
 /// What has a process group of its own. `$0` is how long to sleep.
 const TIMEOUT: &str = "timeout 1000 sleep $0 | grep ok";
@@ -51,28 +54,73 @@ async fn as_pid_1_nothing_is_left_of_200_timed_out_programs_that_changed_their_s
     nothing_is_left(SETSID, AS_PID_1).await;
 }
 
+#[tokio::test]
+async fn a_command_that_ends_takes_with_it_what_its_programs_have_started() {
+    for (command, signal) in [("wait", Some("TERM")), ("check", None)] {
+        let scene = Scene::new();
+        let script = format!("echo >>$1/runs; {SETSID}");
+        let mut agent = scene.start(command, &script, 3, &[]).unwrap();
+        if let Some(signal) = signal {
+            eventually(|| at_least(1, scene.sleepers().count())).await;
+            agent.signal(signal).await.unwrap();
+        }
+        assert_eq!(agent.exit_code().await.unwrap(), 3);
+        assert!(scene.runs() > 0);
+        assert_eq!(scene.sleepers().count(), 0, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn what_no_check_has_started_is_reaped_and_not_ended() {
+    let scene = Scene::new();
+    // A shell that becomes the program has a child, whose own child comes to the program while checks run.
+    let child = "until test -s $1/runs; do sleep 0.01; done; setsid sleep $0 &";
+    let shell = r#"sh -c "$0" "$1" "$2" & shift 2; exec "$@""#;
+    let directory = scene.dir.path().to_str().unwrap();
+    let start = ["/bin/sh", "-c", shell, child, &scene.seconds, directory];
+    let script = "echo >>$1/runs; setsid sleep 999 & wait";
+    let agent = scene.start("wait", script, 1, &start).unwrap();
+    eventually(|| at_least(1, scene.sleepers().count())).await;
+    let sleeper = scene.sleepers().next().unwrap();
+    let enough = scene.runs() + 10;
+    eventually(|| at_least(enough, scene.runs())).await;
+
+    let parent = format!(" S {} ", agent.id());
+    let stat = fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap();
+    assert!(stat.contains(&parent), "{stat}");
+    end(sleeper);
+    eventually(|| no_more(defunct(agent.id()))).await;
+}
+
+#[tokio::test]
+async fn without_any_exec_gate_the_dead_are_reaped_too() {
+    let scene = Scene::new();
+    let shell = r#"sleep "$0" & exec "$@""#;
+    let start = ["/bin/sh", "-c", shell, &scene.seconds];
+    let agent = scene.start("wait", "", 0, &start).unwrap();
+    let never = |line: &Value| line["gate"] == "never";
+    agent.wait_for_log(never).await.unwrap();
+    eventually(|| at_least(1, scene.sleepers().count())).await;
+    end(scene.sleepers().next().unwrap());
+    eventually(|| no_more(scene.sleepers().count() + defunct(agent.id()))).await;
+}
+
 async fn nothing_is_left(script: &str, start: &[&str]) {
     let scene = Scene::new();
-    let gates = (0..GATES).map(|gate| {
-        scene.gate(
-            gate,
-            &format!("test -e $2/enough && exit; echo >>$2/runs; {script}"),
-        )
-    });
-    let Some(agent) = scene.wait(&gates.collect::<String>(), start) else {
+    let script = format!("test -e $1/enough && exit; echo >>$1/runs; {script}");
+    let Some(agent) = scene.start("wait", &script, GATES, start) else {
         return;
     };
-    let runs = || fs::metadata(scene.path("runs")).map_or(0, |file| file.len());
-    eventually(|| (runs() >= RUNS).then_some(()).ok_or(runs())).await;
+    eventually(|| at_least(RUNS, scene.runs())).await;
     fs::write(scene.path("enough"), "").unwrap();
     let left = || {
-        let left = (scene.sleepers(), defunct(program(&agent, start)));
-        (left == (0, 0)).then_some(()).ok_or(left)
+        let left = (scene.sleepers().count(), defunct(program(&agent, start)));
+        if left == (0, 0) { Ok(()) } else { Err(left) }
     };
     eventually(left).await;
 }
 
-/// A configuration whose gates run programs.
+/// Gates that run programs, and what these do.
 struct Scene {
     dir: TempDir,
     /// How long the programs sleep: no other test's do so.
@@ -81,62 +129,57 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let dir = TempDir::new().unwrap();
-        let unique = fastrand::u32(..);
         Self {
-            dir,
-            seconds: format!("1000.{unique:010}"),
+            dir: TempDir::new().unwrap(),
+            seconds: format!("1000.{:010}", fastrand::u32(..)),
         }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// A gate whose program gets how long to sleep, the gate's number and the directory.
-    fn gate(&self, number: u64, script: &str) -> String {
-        let (seconds, directory) = (&self.seconds, self.dir.path().display());
-        format!(
-            "  - name: gate-{number}\n    periodSeconds: 0.01\n    timeoutSeconds: 0.1\n    \
-             exec: {{command: [/bin/sh, -c, '{script}', '{seconds}', '{number}', {directory}]}}\n"
-        )
-    }
-
-    /// `untaint wait`, which never ends by itself.
-    fn wait(&self, gates: &str, start: &[&str]) -> Option<Agent> {
-        if start == AS_PID_1 && !may_have_namespaces() {
-            skip("there are no PID namespaces to be had");
+    /// Starts a command with gates whose programs get how long to sleep and the directory, and with one more, so that
+    /// it does not end by itself. `None`: the test has been reported as skipped.
+    fn start(&self, command: &str, script: &str, gates: usize, start: &[&str]) -> Option<Agent> {
+        if start == AS_PID_1 && !works(start) {
+            skip("without PID namespaces nothing is PID 1");
             return None;
         }
+        let (seconds, directory) = (&self.seconds, self.dir.path().display());
+        let mut rules = "- name: programs\n  taint: {key: example.com/not-ready}\n  gates:\n\
+             \x20 - {name: never, file: {path: /no/such/file}}\n"
+            .to_owned();
+        for gate in 0..gates {
+            rules += &format!(
+                "  - name: gate-{gate}\n    periodSeconds: 0.01\n    timeoutSeconds: 0.1\n    exec:\n      \
+                 command: [/bin/sh, -c, '{script}', '{seconds}', {directory}]\n"
+            );
+        }
         let config = self.path("config.yaml");
-        let rule = "- name: programs\n  taint: {key: example.com/not-ready}\n  gates:\n";
-        let never = "  - {name: never, file: {path: /no/such/file}}\n";
-        write_configuration(&config, &format!("{rule}{never}{gates}")).unwrap();
-        let command = [
-            start,
-            &[PROGRAM, "wait", "--config", config.to_str().unwrap()],
-        ]
-        .concat();
+        write_configuration(&config, &rules).unwrap();
+        let program = [PROGRAM, command, "--config", config.to_str().unwrap()];
+        let all = [start, &program].concat();
         let path = [("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")];
-        Some(Agent::start(command[0], &command[1..], &path).unwrap())
+        Some(Agent::start(all[0], &all[1..], &path).unwrap())
     }
 
-    /// How many processes sleep for this test.
-    fn sleepers(&self) -> usize {
-        let sleeps = |pid: &u32| {
+    fn runs(&self) -> usize {
+        fs::read(self.path("runs")).map_or(0, |runs| runs.len())
+    }
+
+    /// The processes that sleep for this test.
+    fn sleepers(&self) -> impl Iterator<Item = u32> {
+        processes().filter(|pid| {
             let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             command == format!("sleep\0{}\0", self.seconds)
-        };
-        processes().filter(sleeps).count()
+        })
     }
 }
 
-fn may_have_namespaces() -> bool {
-    let [program, arguments @ ..] = AS_PID_1 else {
-        return false;
-    };
-    let status = std::process::Command::new(program)
-        .args(arguments)
+fn works(start: &[&str]) -> bool {
+    let status = Command::new(start[0])
+        .args(&start[1..])
         .arg("true")
         .status();
     status.is_ok_and(|status| status.success())
@@ -144,30 +187,42 @@ fn may_have_namespaces() -> bool {
 
 /// The program itself, which `unshare` may have started.
 fn program(agent: &Agent, start: &[&str]) -> u32 {
-    let children = || fs::read_to_string(format!("/proc/{0}/task/{0}/children", agent.id()));
-    match start {
-        [] => agent.id(),
-        _ => children().unwrap().trim().parse().unwrap(),
+    if start != AS_PID_1 {
+        return agent.id();
     }
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", agent.id()));
+    children.unwrap().trim().parse().unwrap()
 }
 
 /// How many dead children nobody has reaped.
 fn defunct(parent: u32) -> usize {
     let is_defunct = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields);
-        fields.is_some_and(|fields| fields.starts_with(&format!("Z {parent} ")))
+        stat.contains(&format!(") Z {parent} "))
     };
     processes().filter(is_defunct).count()
 }
 
 fn processes() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(Path::new("/proc")).unwrap();
+    let entries = fs::read_dir("/proc").unwrap();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Waits until `look` is content; what it last said otherwise is told at the deadline.
-async fn eventually<T: std::fmt::Debug>(look: impl Fn() -> Result<(), T>) {
+fn at_least(wanted: usize, found: usize) -> Result<(), usize> {
+    if found >= wanted { Ok(()) } else { Err(found) }
+}
+
+fn no_more(found: usize) -> Result<(), usize> {
+    if found == 0 { Ok(()) } else { Err(found) }
+}
+
+fn end(process: u32) {
+    let status = Command::new("kill").arg(process.to_string()).status();
+    assert!(status.unwrap().success());
+}
+
+/// Waits until `look` is content; what it found last is told at the deadline.
+async fn eventually<T: Debug>(look: impl Fn() -> Result<(), T>) {
     let content = async {
         while look().is_err() {
             // Nothing tells of it; the deadline is below.

@@ -8,7 +8,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::orphans::{Claim, Mark, is_reaped, sweep};
+use super::orphans::{Claim, is_reaped, sweep};
 use crate::gate::busy::Hold;
 
 /// A child that leads a process group, and whatever comes of it. All are killed when this is dropped: the group at once,
@@ -19,11 +19,7 @@ use crate::gate::busy::Hold;
 #[derive(Debug)]
 pub(super) struct Group {
     leader: Child,
-    number: Option<Pid>,
-    /// Let go of when the end has come.
-    claim: Option<Claim>,
-    /// Let go of when the last process is gone.
-    hold: Option<Hold>,
+    rest: Option<Rest>,
 }
 
 impl Group {
@@ -32,12 +28,15 @@ impl Group {
         let leader = command.process_group(0).spawn()?;
         let number = leader.id().and_then(|id| i32::try_from(id).ok());
         let number = number.and_then(Pid::from_raw);
-        claim.led_by(number);
+        number.inspect(|number| claim.led_by(*number));
+        let rest = Rest {
+            leader: number,
+            claim,
+            _hold: hold,
+        };
         Ok(Self {
             leader,
-            number,
-            claim: Some(claim),
-            hold: Some(hold),
+            rest: Some(rest),
         })
     }
 
@@ -48,43 +47,41 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            let _ = kill_process_group(number, Signal::KILL);
-        }
-        // It may have joined another group. Nothing happens if it has been waited for.
-        let _ = self.leader.start_kill();
-        let Some(claim) = self.claim.take() else {
+        let Some(mut rest) = self.rest.take() else {
             return;
         };
-        let mut rest = Rest {
-            leader: self.leader.id().and(self.number),
-            mark: claim.mark(),
-        };
-        drop(claim);
+        if let Some(number) = rest.leader {
+            let _ = kill_process_group(number, Signal::KILL);
+        }
+        // It may have joined another group. Refused if it has been waited for.
+        let _ = self.leader.start_kill();
+        if self.leader.id().is_none() {
+            rest.leader = None;
+        }
+        rest.claim.end();
         if rest.is_gone() {
             return;
         }
         // Killed is not yet dead: a process that waits for a disk or a file server dies when that answers. Waiting
         // here would stop the whole agent until then.
         if let Ok(runtime) = Handle::try_current() {
-            let hold = self.hold.take();
-            runtime.spawn(async move {
-                rest.gone().await;
-                drop(hold);
-            });
+            runtime.spawn(rest.gone());
         }
     }
 }
 
-/// What has been killed.
+/// What is left of a check.
+#[derive(Debug)]
 struct Rest {
+    /// Until it has been reaped.
     leader: Option<Pid>,
-    mark: Mark,
+    claim: Claim,
+    _hold: Hold,
 }
 
 impl Rest {
     /// Returns when the last of it has been reaped.
-    async fn gone(&mut self) {
+    async fn gone(mut self) {
         // Listens before it looks, so that no death falls between the two.
         let Ok(mut deaths) = signal(SignalKind::child()) else {
             return;
@@ -95,10 +92,10 @@ impl Rest {
     }
 
     fn is_gone(&mut self) -> bool {
-        // Not asked for again once it is gone: its number may be another child's by then. And before the others: what
-        // it leaves is to be among them.
+        // The leader first, because what it leaves comes here with its death. And only until it is gone, because its
+        // number may then become another child's.
         self.leader = self.leader.filter(|leader| !is_reaped(*leader));
         let others = sweep();
-        self.leader.is_none() && !others.contains(&self.mark)
+        self.leader.is_none() && !others.contains(&self.claim.mark())
     }
 }

@@ -62,12 +62,14 @@ impl Mark {
     }
 }
 
-/// A check under way.
+/// A check of which something is left.
 #[derive(Debug)]
 struct Running {
     mark: Mark,
     /// The child of this process that the check waits for; unknown while it is being started.
     leader: Option<Pid>,
+    /// Whether all that bears the mark is to be killed.
+    ended: bool,
 }
 
 fn running() -> MutexGuard<'static, Vec<Running>> {
@@ -75,7 +77,7 @@ fn running() -> MutexGuard<'static, Vec<Running>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What bears the mark of one check is left alone until this is dropped.
+/// What bears the mark of one check is left alone until [`Claim::end`]. To be dropped when nothing is left of it.
 #[derive(Debug)]
 pub(super) struct Claim(Mark);
 
@@ -84,21 +86,33 @@ impl Claim {
     pub(super) fn stake() -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
         let mark = Mark::next();
-        running().push(Running { mark, leader: None });
+        running().push(Running {
+            mark,
+            leader: None,
+            ended: false,
+        });
         mark.hand_down();
         Ok(Self(mark))
     }
 
     /// Leaves the child `leader` to whoever waits for it.
-    pub(super) fn led_by(&self, leader: Option<Pid>) {
-        let mut running = running();
-        for check in running.iter_mut().filter(|check| check.mark == self.0) {
-            check.leader = leader;
-        }
+    pub(super) fn led_by(&self, leader: Pid) {
+        self.change(|check| check.leader = Some(leader));
+    }
+
+    /// Nobody waits for the leader any more.
+    pub(super) fn end(&self) {
+        self.change(|check| check.ended = true);
     }
 
     pub(super) fn mark(&self) -> Mark {
         self.0
+    }
+
+    fn change(&self, change: impl Fn(&mut Running)) {
+        let mut running = running();
+        let mine = running.iter_mut().filter(|check| check.mark == self.0);
+        mine.for_each(change);
     }
 }
 
@@ -122,8 +136,9 @@ pub(super) async fn turn() -> Option<Hold> {
 pub(super) fn sweep() -> Vec<Mark> {
     // Held to the end, so that no other sweep reaps what this one is about to kill: its number could be given away.
     let running = running();
-    let is_ended = |mark| running.iter().all(|check| check.mark != mark);
-    let is_awaited = |child| running.iter().any(|check| check.leader == Some(child));
+    let awaited = || running.iter().filter(|check| !check.ended);
+    let is_ended = |mark| awaited().all(|check| check.mark != mark);
+    let is_awaited = |child| awaited().any(|check| check.leader == Some(child));
     let left = adopted().into_iter().filter_map(|child| {
         if is_awaited(child) || is_reaped(child) {
             return None;
@@ -190,11 +205,11 @@ pub(crate) async fn tend() -> io::Error {
     }
 }
 
-/// Waits until nothing is left of checks that have been dropped, for a moment: they would outlive this process.
+/// Waits for a moment until nothing is left of the checks, all of which have been dropped: it would outlive this process.
 pub(crate) async fn finish() {
     let finished = async {
-        while !(sweep().is_empty() && running().is_empty()) {
-            // Not all of it is a death that would be told.
+        while !(running().is_empty() && sweep().is_empty()) {
+            // The end of a check that is still being started is no death that would be told.
             sleep(Duration::from_millis(5)).await;
         }
     };
