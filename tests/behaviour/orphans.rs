@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::fs;
+use std::iter;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -86,8 +87,8 @@ async fn what_no_check_has_started_is_reaped_and_not_ended() {
     eventually(|| at_least(enough, scene.runs())).await;
 
     let parent = format!(" S {} ", agent.id());
-    let stat = fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap();
-    assert!(stat.contains(&parent), "{stat}");
+    let of_sleeper = fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap();
+    assert!(of_sleeper.contains(&parent), "{of_sleeper}");
     end(sleeper);
     eventually(|| no_more(defunct(agent.id()))).await;
 }
@@ -147,15 +148,15 @@ impl Scene {
             return None;
         }
         let (seconds, directory) = (&self.seconds, self.dir.path().display());
-        let mut rules = "- name: programs\n  taint: {key: example.com/not-ready}\n  gates:\n\
-             \x20 - {name: never, file: {path: /no/such/file}}\n"
-            .to_owned();
-        for gate in 0..gates {
-            rules += &format!(
+        let programs = (0..gates).map(|gate| {
+            format!(
                 "  - name: gate-{gate}\n    periodSeconds: 0.01\n    timeoutSeconds: 0.1\n    exec:\n      \
                  command: [/bin/sh, -c, '{script}', '{seconds}', {directory}]\n"
-            );
-        }
+            )
+        });
+        let rule = "- name: programs\n  taint: {key: example.com/not-ready}\n  gates:\n\
+             \x20 - {name: never, file: {path: /no/such/file}}\n";
+        let rules: String = iter::once(rule.to_owned()).chain(programs).collect();
         let config = self.path("config.yaml");
         write_configuration(&config, &rules).unwrap();
         let program = [PROGRAM, command, "--config", config.to_str().unwrap()];
