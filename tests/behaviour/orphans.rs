@@ -80,7 +80,7 @@ async fn what_no_check_has_started_is_reaped_and_not_ended() {
     let directory = scene.dir.path().to_str().unwrap();
     let start = ["/bin/sh", "-c", shell, child, &scene.seconds, directory];
     let script = "echo >>$1/runs; setsid sleep 999 & wait";
-    let agent = scene.start("wait", script, 1, &start).unwrap();
+    let mut agent = scene.start("wait", script, 1, &start).unwrap();
     eventually(|| at_least(1, scene.sleepers().count())).await;
     let sleeper = scene.sleepers().next().unwrap();
     let enough = scene.runs() + 10;
@@ -91,6 +91,9 @@ async fn what_no_check_has_started_is_reaped_and_not_ended() {
     assert!(of_sleeper.contains(&parent), "{of_sleeper}");
     end(sleeper);
     eventually(|| no_more(defunct(agent.id()))).await;
+    // Killed, it would leave the program of the check.
+    agent.signal("TERM").await.unwrap();
+    assert_eq!(agent.exit_code().await.unwrap(), 3);
 }
 
 #[tokio::test]
