@@ -112,7 +112,7 @@ async fn without_any_exec_gate_the_dead_are_reaped_too() {
 async fn nothing_is_left(script: &str, start: &[&str]) {
     let scene = Scene::new();
     let script = format!("test -e $1/enough && exit; echo >>$1/runs; {script}");
-    let Some(agent) = scene.start("wait", &script, GATES, start) else {
+    let Some(mut agent) = scene.start("wait", &script, GATES, start) else {
         return;
     };
     eventually(|| at_least(RUNS, scene.runs())).await;
@@ -122,6 +122,10 @@ async fn nothing_is_left(script: &str, start: &[&str]) {
         if left == (0, 0) { Ok(()) } else { Err(left) }
     };
     eventually(left).await;
+    // A run may have begun before there were enough.
+    end(program(&agent, start));
+    assert_eq!(agent.exit_code().await.unwrap(), 3);
+    assert_eq!(scene.sleepers().count(), 0);
 }
 
 /// Gates that run programs, and what these do.
