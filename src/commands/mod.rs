@@ -20,6 +20,7 @@ use tracing::{error, info, warn};
 use crate::blocking::joined;
 use crate::cli::{Command, ConfigOrGates, Exit, GateArgs};
 use crate::config::{Check, CniConfig, Configuration, FileCheck, Gate, Probe, Rule, Schedule};
+use crate::gate::exec;
 use crate::taint::TaintMatcher;
 
 /// How long a file system may take before it is told of.
@@ -49,7 +50,7 @@ pub async fn dispatch(command: Command) -> Exit {
             Err(failure) => failure.tell().await,
         }
     };
-    tokio::select! {
+    let exit = tokio::select! {
         exit = work => exit,
         signal = stop() => match signal {
             Ok(signal) => {
@@ -57,8 +58,11 @@ pub async fn dispatch(command: Command) -> Exit {
                 stopped
             }
             Err(error) => Failure::Failed(error.into()).tell().await,
-        }
-    }
+        },
+        error = exec::tend() => Failure::Failed(error.into()).tell().await,
+    };
+    exec::finish().await;
+    exit
 }
 
 /// Puts the result of a command on the standard output.

@@ -20,6 +20,7 @@ mod mounts;
 mod neighbours;
 mod observations;
 mod once;
+mod orphans;
 mod reload;
 mod removal;
 mod retaint;
