@@ -8,6 +8,7 @@ mod hearing;
 mod once;
 mod pending;
 mod reload;
+mod renewal;
 mod rule;
 mod teller;
 
@@ -36,6 +37,7 @@ use conditions::ConditionWrites;
 use connection::Connection;
 use once::Once;
 use pending::Pending;
+use renewal::Renewal;
 use rule::RuleAtWork;
 use teller::Teller;
 
@@ -101,6 +103,7 @@ struct Agent<'a> {
     /// When the writes have something to do by time alone.
     write_at: Option<Instant>,
     conditions: ConditionWrites,
+    renewal: Renewal,
     once: Option<Once>,
     urgent: watch::Sender<bool>,
     connection: Connection,
@@ -145,6 +148,7 @@ impl<'a> Agent<'a> {
             writes: Writes::default(),
             write_at: None,
             conditions: ConditionWrites::default(),
+            renewal: Renewal::default(),
             once: options.once.map(Once::new),
             urgent,
             connection: Connection::default(),
@@ -192,6 +196,7 @@ impl<'a> Agent<'a> {
             if writing.is_none() {
                 writing = self.next_condition(now);
             }
+            self.wait_for_credentials();
             self.update_status();
             // While open gates count for something, it must be noticed when this loop does not run.
             let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
@@ -212,6 +217,7 @@ impl<'a> Agent<'a> {
                     }
                 }
                 (write, answer) = writing.answered() => self.take_condition(&write, answer),
+                () = self.renewal.done() => self.credentials_renewed(),
                 // For the snapshot alone.
                 Ok(()) = self.failures.changed() => {}
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}

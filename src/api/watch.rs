@@ -5,6 +5,7 @@
 //! and has a backoff that cannot be reset from outside.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
@@ -75,7 +76,7 @@ pub enum News<T> {
 }
 
 /// Watches `collection` for ever. `urgent` says whether a taint waits for nothing but the API server: turning true, it
-/// ends a wait and starts the backoff afresh. Returns when nobody listens to `news` any more.
+/// ends a wait and starts the backoff afresh. Where the credentials were refused, other credentials end the wait too. Returns when nobody listens to `news` any more.
 pub async fn run<T: Object>(
     api: &ApiServer,
     collection: Collection,
@@ -109,6 +110,8 @@ pub async fn run<T: Object>(
             api.list_from_now_on();
             continue;
         }
+        let refused = error.as_ref().is_some_and(ApiError::refuses_credentials);
+        let mut renewed = pin!(api.renewed());
         let asked = error
             .as_ref()
             .and_then(ApiError::retry_after)
@@ -135,9 +138,13 @@ pub async fn run<T: Object>(
         let is_in_hurry = tokio::select! {
             () = sleep_until(resume_at) => false,
             Ok(_) = urgent.wait_for(|urgent| *urgent), if !is_urgent && asked.is_zero() => true,
+            () = &mut renewed, if refused => false,
         };
         if is_in_hurry && hurried {
-            sleep_until(resume_at.min(Instant::now() + URGENT_BACKOFF_CAP)).await;
+            tokio::select! {
+                () = sleep_until(resume_at.min(Instant::now() + URGENT_BACKOFF_CAP)) => {}
+                () = &mut renewed, if refused => {}
+            }
         } else if is_in_hurry {
             backoff.reset();
             hurried = true;
