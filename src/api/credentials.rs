@@ -258,6 +258,8 @@ impl State {
         }
         let is_new_token = content.authorization != self.content.authorization;
         let are_new_settings = content.settings.sha256 != self.content.settings.sha256;
+        // Also where all is the same: the machine's certificate authorities may be others.
+        self.content = content;
         if !is_new_token && !are_new_settings {
             return;
         }
@@ -270,6 +272,8 @@ impl State {
             }
         }
         self.refused = false;
-        self.content = content;
     }
 }
+
+#[cfg(test)]
+mod tests;

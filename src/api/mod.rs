@@ -127,7 +127,7 @@ impl ApiServer {
 
     /// After a failure of the connection it is not used again: it may be dead without knowing it.
     fn judge<T>(&self, result: Result<T, ApiError>) -> Result<T, ApiError> {
-        if let Err(ApiError::Transport(_)) = result {
+        if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
             self.credentials.connect_anew();
         }
         result

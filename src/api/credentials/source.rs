@@ -67,7 +67,12 @@ impl Texts {
 /// Reads the files of `source`, on the thread of the caller.
 pub(super) fn read(source: &Source) -> Result<Content, String> {
     match source {
-        Source::InCluster => in_cluster().map_err(|error| format!("{error}; {OUTSIDE}")),
+        Source::InCluster => in_cluster().map_err(|error| {
+            if Path::new(ACCOUNT).exists() {
+                return error;
+            }
+            format!("{error}; {OUTSIDE}")
+        }),
         Source::Kubeconfig(path) => {
             from_file(path).map_err(|error| format!("{}: {error}", path.display()))
         }

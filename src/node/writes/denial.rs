@@ -6,8 +6,8 @@ use crate::backoff::jittered;
 
 /// A denial is somebody's decision, and lasts: the wait between tries at a denied taint doubles from the first to the
 /// second. Jitter goes on top, so that there is no more than one try a minute in the end.
-const DENIED_BASE: Duration = Duration::from_secs(1);
-const DENIED_CAP: Duration = Duration::from_mins(1);
+pub(super) const DENIED_BASE: Duration = Duration::from_secs(1);
+pub(super) const DENIED_CAP: Duration = Duration::from_mins(1);
 
 /// A step that the server refused.
 #[derive(Debug)]

@@ -86,7 +86,7 @@ async fn files_that_become_pipes_freeze_nothing_however_long_that_lasts() {
     works(&scene, &agent).await;
     let failed = agent.wait_for_message(FAILED).await.unwrap();
     let error = failed["error"].as_str().unwrap();
-    let file = "/var/run/secrets/kubernetes.io/serviceaccount/";
+    let file = "credentials: /var/run/secrets/kubernetes.io/serviceaccount/";
     assert!(error.starts_with(file), "{error}");
     assert!(error.contains("not a regular file"), "{error}");
     agent.signal("TERM").await.unwrap();
@@ -120,10 +120,12 @@ async fn no_file_of_a_kubeconfig_is_needed_again_once_it_has_been_read() {
         let agent = scene.agent(&LISTEN);
         agent.wait_for_message("saw the node").await.unwrap();
         replace_by_pipe(&scene.kubeconfig.with_file_name(file));
-        // A new connection is an occasion to read everything again.
-        scene.server.reset_connections();
-        works(&scene, &agent).await;
+        // A refusal is an occasion to read everything again.
+        scene.server.accept_tokens(&["another"]);
+        scene.set_taints(&[FOREIGN, TAINT]);
         let failed = agent.wait_for_message(FAILED).await.unwrap();
+        scene.server.accept_tokens(&[TOKEN]);
+        scene.wait_for_taints(&[FOREIGN]).await;
         let error = failed["error"].as_str().unwrap();
         assert!(error.contains(file), "{error}");
         let status = agent.status().await.unwrap();

@@ -45,8 +45,11 @@ async fn refused(scene: &Scene, verb: Verb, count: usize) {
 async fn is_used_soon(scene: &Scene, verb: Verb, change: impl FnOnce()) {
     let began = Instant::now();
     change();
-    let is_good =
-        |sent: &&Request| sent.at >= began && sent.verb == verb && sent.status == Some(200);
+    // A permission may be missing.
+    let is_good = |sent: &&Request| {
+        let is_new = sent.at >= began && sent.verb == verb;
+        is_new && sent.status.is_some_and(|code| code != 401)
+    };
     let any = |all: &[Request]| all.iter().any(|sent| is_good(&sent));
     let all = scene.middle.wait_for_requests(any).await.unwrap();
     let took = all.iter().find(is_good).unwrap().at - began;
@@ -130,6 +133,37 @@ async fn a_token_that_comes_late_is_used_soon_by_a_removal_that_alone_was_refuse
     .await;
     let is_gone = |node: &_| own_taints(node) == OTHERS;
     cluster.wait_for_node(name, is_gone).await.unwrap();
+}
+
+/// Neither is in the way of a removal, and each waits up to 30 s or more in the end.
+#[tokio::test]
+async fn a_token_that_comes_late_is_used_soon_for_conditions_and_events() {
+    let Some(cluster) = cluster::shared().await else {
+        return;
+    };
+    let condition = "  publishCondition: {type: example.com/Ready}\n";
+    // With open gates, the Event of the removal.
+    for (name, more, are_open) in [
+        ("late-token-of-condition", condition, false),
+        ("late-token-of-event", "events: true\n", true),
+    ] {
+        let scene = Scene::new(cluster, name).await;
+        let unauthorized = Answer::failure(401, "Unauthorized", "Unauthorized");
+        scene.middle.respond_next(Verb::Other, 1000, unauthorized);
+        scene.gates.configure(&scene.gates.rule(more));
+        let _agent = scene.gates.agent(name, &scene.kubeconfig, &[]);
+        if are_open {
+            scene.gates.write_conflist();
+            scene.gates.health.set(200);
+        }
+        // The next wait is between 8 s and 16 s.
+        refused(&scene, Verb::Other, 5).await;
+        is_used_soon(&scene, Verb::Other, || {
+            scene.middle.respond_as_usual();
+            rename_into_place(&scene, "token", &scene.new_token);
+        })
+        .await;
+    }
 }
 
 #[tokio::test]
