@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::pin::Pin;
+use std::time::Instant;
 
 use super::Agent;
 use super::once::Once;
@@ -56,7 +57,7 @@ impl Agent<'_> {
             .iter_mut()
             .for_each(RuleAtWork::credentials_renewed);
         if let Some(once) = &mut self.once {
-            once.credentials_renewed(std::time::Instant::now());
+            once.credentials_renewed(Instant::now());
         }
     }
 }

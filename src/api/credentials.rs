@@ -261,6 +261,7 @@ impl State {
         // Also where all is the same: the machine's certificate authorities may be others.
         self.content = content;
         if !is_new_token && !are_new_settings {
+            debug!("looked at the credentials; they are the same");
             return;
         }
         debug!("the credentials have changed");

@@ -11,7 +11,7 @@ use kube::Config;
 use kube::client::ConfigExt as _;
 use kube::client::middleware::{BaseUriLayer, ExtraHeadersLayer};
 use kube::config::{AuthInfo, Kubeconfig};
-use secrecy::ExposeSecret as _;
+use secrecy::ExposeSecret;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
@@ -166,7 +166,7 @@ fn refuse(kubeconfig: &Kubeconfig) -> Result<(), String> {
             return Err("exec and auth-provider are not supported; give a token, a tokenFile or a certificate".into());
         }
         let secrets = [&user.token, &user.password].into_iter().flatten();
-        let words = secrets.map(|secret| secret.expose_secret());
+        let words = secrets.map(ExposeSecret::expose_secret);
         let mut words = words.chain(user.username.as_deref());
         if words.any(|word| word.contains(|c: char| c.is_control())) {
             return Err(

@@ -72,7 +72,7 @@ async fn whoever_waits_for_other_credentials_is_told_within_a_second_and_looks_n
     let mut other = Box::pin(credentials.renewed());
     let mut both = async || tokio::join!(&mut one, &mut other);
     let first = readings(&credentials);
-    let early = timeout(LOOK - Duration::from_millis(200), both()).await;
+    let early = timeout(LOOK / 2, both()).await;
     assert!(early.is_err() && readings(&credentials) == first);
     fs::write(dir.path().join("token"), "new").unwrap();
     both().await;
@@ -90,7 +90,11 @@ async fn other_settings_are_used_once_the_connection_made_with_those_before_is_r
         unreachable!();
     };
     let text = fs::read_to_string(file).unwrap();
-    fs::write(file, text.replace("127.0.0.1:1'", "127.0.0.1:2'")).unwrap();
+    let point_at = |port: u8| {
+        let url = format!("127.0.0.1:{port}'");
+        fs::write(file, text.replace("127.0.0.1:1'", &url)).unwrap();
+    };
+    point_at(2);
     let made = |credentials: &Credentials| {
         let state = credentials.state.borrow();
         state.client.as_ref().map(|(_, made)| *made)
@@ -101,6 +105,11 @@ async fn other_settings_are_used_once_the_connection_made_with_those_before_is_r
     let new = credentials.instead_of(&old).await.unwrap();
     assert_eq!((made(&credentials), new.version), (Some(1), 1));
     assert_eq!(credentials.url(), "http://127.0.0.1:2/");
+    assert!(credentials.instead_of(&new).await.is_none());
+    point_at(3);
+    credentials.read_again(LONG_PATIENCE).await;
+    assert_eq!(made(&credentials), None, "that one was refused");
+    assert_eq!(credentials.for_request().await.version, 2);
     credentials.connect_anew();
     assert_eq!(made(&credentials), None);
 }
