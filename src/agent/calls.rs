@@ -7,7 +7,6 @@ use super::conditions::ConditionWrite;
 use super::once::Once;
 use super::pending::{Answer, Pending};
 use super::rule::RuleAtWork;
-use crate::api::ApiError;
 use crate::node;
 use crate::node::patch::{Action, Change, Wanted};
 use crate::node::self_check::SelfCheck;
@@ -116,18 +115,17 @@ impl<'a> Agent<'a> {
             }
             _ => {}
         }
-        let asked = answer.as_ref().err().and_then(ApiError::retry_after);
+        if let (Call::Confirm(_), Some(once), Err(error)) = (call, &mut self.once, &answer) {
+            once.postpone(now, error);
+        }
         match answer {
             Ok(node) => self.offer_answer(call.uid(), node),
             Err(error) if error.is_not_found() => self.gone(call.uid()),
-            Err(error) => self.connection.request_failed(&error),
+            Err(error) => self.request_failed(&error),
         }
         if is_confirmed {
             self.step(now, None);
             return self.once.as_ref().is_some_and(|once| once.is_due(now));
-        }
-        if let (Call::Confirm(_), Some(once)) = (call, &mut self.once) {
-            once.postpone(now, asked.unwrap_or_default());
         }
         false
     }

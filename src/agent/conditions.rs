@@ -6,6 +6,7 @@ use tracing::{debug, info, warn};
 
 use super::Agent;
 use super::pending::{Answer, Pending};
+use crate::api::ApiError;
 use crate::backoff::jittered;
 use crate::logging::Repetition;
 use crate::node;
@@ -23,11 +24,15 @@ pub(super) struct ConditionWrite {
 pub(super) struct ConditionWrites {
     /// Not before, as the server has it.
     not_before: Option<Instant>,
+    /// Whether the last one failed because the credentials were refused.
+    refused: bool,
     failure: Repetition,
 }
 
 impl ConditionWrites {
     fn take(&mut self, now: Instant, condition: &str, answer: &Answer) {
+        let error = answer.as_ref().err();
+        self.refused = error.is_some_and(ApiError::refuses_credentials);
         match answer {
             Ok(_) if self.failure.end() => info!(condition, "published a condition again"),
             Ok(_) => debug!(condition, "published a condition"),
@@ -42,6 +47,19 @@ impl ConditionWrites {
                     );
                 }
             }
+        }
+    }
+}
+
+impl ConditionWrites {
+    pub(super) fn are_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// What the server asked of who had the credentials before is not asked of who has others.
+    pub(super) fn credentials_renewed(&mut self) {
+        if std::mem::take(&mut self.refused) {
+            self.not_before = None;
         }
     }
 }
@@ -80,7 +98,7 @@ impl<'a> Agent<'a> {
                 self.offer_answer(&write.uid, node);
             }
             Err(error) if error.is_not_found() => self.gone(&write.uid),
-            Err(error) => self.connection.request_failed(&error),
+            Err(error) => self.request_failed(&error),
         }
     }
 

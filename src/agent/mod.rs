@@ -8,6 +8,7 @@ mod hearing;
 mod once;
 mod pending;
 mod reload;
+mod renewal;
 mod rule;
 mod self_check;
 mod snapshot;
@@ -39,6 +40,7 @@ use conditions::ConditionWrites;
 use connection::Connection;
 use once::Once;
 use pending::Pending;
+use renewal::Renewal;
 use rule::RuleAtWork;
 use teller::Teller;
 
@@ -113,6 +115,7 @@ struct Agent<'a> {
     self_check: Option<SelfCheck>,
     /// When it has something to do by time alone.
     check_at: Option<Instant>,
+    renewal: Renewal,
     once: Option<Once>,
     urgent: watch::Sender<bool>,
     connection: Connection,
@@ -162,6 +165,7 @@ impl<'a> Agent<'a> {
             conditions: ConditionWrites::default(),
             self_check,
             check_at: None,
+            renewal: Renewal::default(),
             once: options.once.map(Once::new),
             urgent,
             connection: Connection::default(),
@@ -214,6 +218,7 @@ impl<'a> Agent<'a> {
                 let idle = pending.is_none() && writing.is_none();
                 checking = self.next_self_check(now, idle);
             }
+            self.wait_for_credentials();
             self.update_status();
             // While open gates count for something, it must be noticed when this loop does not run.
             let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
@@ -236,6 +241,7 @@ impl<'a> Agent<'a> {
                 }
                 (write, answer) = writing.answered() => self.take_condition(&write, answer),
                 (probe, answer) = checking.answered() => self.take_self_check(&probe, &answer),
+                () = self.renewal.done() => self.credentials_renewed(),
                 // For the snapshot alone.
                 Ok(()) = self.failures.changed() => {}
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}

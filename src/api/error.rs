@@ -57,6 +57,12 @@ impl ApiError {
         }
     }
 
+    /// Whether the server refuses who the client is, or the client who the server is. Other credentials may be good.
+    #[must_use]
+    pub fn refuses_credentials(&self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::Refused { code: 401, .. })
+    }
+
     /// Whether the server says that the object asked for does not exist. A 404 that names no object is about
     /// something else, such as a proxy's idea of the path.
     #[must_use]

@@ -4,7 +4,9 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::vec::IntoIter;
 
+use futures_util::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::Name;
+use tower::util::{ServiceFn, service_fn};
 
 use crate::blocking::{Places, joined};
 
@@ -12,8 +14,17 @@ use crate::blocking::{Places, joined};
 /// `/etc/hosts`, is silent.
 static NAMES: Places = Places::new();
 
+/// [`resolve`] for a connector.
+pub(super) type Resolver = ServiceFn<fn(Name) -> BoxFuture<'static, Addresses>>;
+
+type Addresses = io::Result<IntoIter<SocketAddr>>;
+
+pub(super) fn resolver() -> Resolver {
+    service_fn(|name| Box::pin(resolve(name)))
+}
+
 /// Asks the system's resolver, which blocks.
-pub(super) async fn resolve(name: Name) -> io::Result<IntoIter<SocketAddr>> {
+async fn resolve(name: Name) -> Addresses {
     let entry = NAMES.enter(name.as_str().as_ref()).await;
     // The connector puts the port in.
     joined(&mut entry.spawn(move || (name.as_str(), 0).to_socket_addrs())).await

@@ -6,6 +6,7 @@
 
 mod session;
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -78,7 +79,7 @@ pub enum News<T> {
 }
 
 /// Watches `collection` for ever. `urgent` says whether a taint waits for nothing but the API server: turning true, it
-/// ends a wait and starts the backoff afresh. Returns when nobody listens to `news` any more.
+/// ends a wait and starts the backoff afresh. Where the credentials were refused, other credentials end the wait too. Returns when nobody listens to `news` any more.
 pub async fn run<T: Object>(
     api: &ApiServer,
     collection: Collection,
@@ -111,13 +112,15 @@ pub async fn run<T: Object>(
             // Remembered like the refusal: whatever is in the way lasts, and a list costs little. The connection is not
             // used again: it may be what is silent.
             api.list_from_now_on();
-            api.keep(None);
+            api.credentials.connect_anew();
             restarts.failed.inc();
             if watch.end(error).await.is_err() {
                 return;
             }
             continue;
         }
+        let refused = error.as_ref().is_some_and(ApiError::refuses_credentials);
+        let mut renewed = pin!(api.renewed());
         let asked = error
             .as_ref()
             .and_then(ApiError::retry_after)
@@ -146,9 +149,13 @@ pub async fn run<T: Object>(
         let is_in_hurry = tokio::select! {
             () = sleep_until(resume_at) => false,
             Ok(_) = urgent.wait_for(|urgent| *urgent), if !is_urgent && asked.is_zero() && wait > SHORT_WAIT => true,
+            () = &mut renewed, if refused => false,
         };
         if is_in_hurry && hurried {
-            sleep_until(resume_at.min(Instant::now() + URGENT_BACKOFF_CAP)).await;
+            tokio::select! {
+                () = sleep_until(resume_at.min(Instant::now() + URGENT_BACKOFF_CAP)) => {}
+                () = &mut renewed, if refused => {}
+            }
         } else if is_in_hurry {
             backoff.reset();
             hurried = true;

@@ -9,6 +9,7 @@ mod answers;
 mod connections;
 mod credentials;
 mod own_server;
+mod rotation;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

@@ -130,6 +130,11 @@ impl RuleAtWork {
         self.publication.due_at
     }
 
+    /// The credentials are others than those of the writes before: if these failed, that is no reason to wait.
+    pub(in crate::agent) fn credentials_renewed(&mut self) {
+        self.publication.not_before = None;
+    }
+
     /// Whether the rule writes the condition of this type.
     pub(in crate::agent) fn publishes(&self, kind: &str) -> bool {
         let mine = self.rule().publish_condition.as_ref();
