@@ -113,8 +113,8 @@ impl Credentials {
         self.in_use()
     }
 
-    /// The server has refused what a request was sent with, or that has refused the server. Gives something else to send
-    /// it with again, if there is something else.
+    /// A request failed because the server refused its credentials, or because these do not trust the server. Gives other
+    /// credentials to send it with again, if there are any.
     pub(super) async fn instead_of(self: &Arc<Self>, refused: &InUse) -> Option<InUse> {
         self.state.send_if_modified(|state| {
             state.refused = true;
@@ -186,7 +186,7 @@ impl Credentials {
         }
     }
 
-    /// Has everything read, and waits for that, but not until longer than `patience` after its beginning.
+    /// Reads everything again, and waits for that until `patience` after its beginning.
     async fn read_again(self: &Arc<Self>, patience: Duration) {
         self.begin_reading();
         let mut state = self.state.subscribe();
