@@ -7,7 +7,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
 use super::since_boot::{Proof, SinceBoot, Witness, when};
-
 use crate::api::object::{Metadata, Object, or_default};
 use crate::api::watch::Collection;
 use crate::boot::Span;
