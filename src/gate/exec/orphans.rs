@@ -8,7 +8,7 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{self, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{
@@ -16,10 +16,11 @@ use rustix::process::{
     kill_process_group, set_child_subreaper, setrlimit, waitid,
 };
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{sleep, timeout};
 
-use crate::gate::busy::{Busy, Hold};
-
+/// A start that takes longer hangs.
+const START: Duration = Duration::from_millis(100);
 /// How long the end of this process waits for what checks have left. What is killed is gone at once, as a rule.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
@@ -72,8 +73,8 @@ struct Running {
     ended: bool,
 }
 
-fn running() -> MutexGuard<'static, Vec<Running>> {
-    static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
+fn running() -> sync::MutexGuard<'static, Vec<Running>> {
+    static RUNNING: sync::Mutex<Vec<Running>> = sync::Mutex::new(Vec::new());
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -124,9 +125,20 @@ impl Drop for Claim {
 
 /// To be held while a program is started: a mark is handed down to whatever this process starts next. `None`: another
 /// start hangs, in execve(2) and so with its own mark.
-pub(super) async fn turn() -> Option<Hold> {
-    static STARTING: LazyLock<Busy> = LazyLock::new(Busy::default);
-    STARTING.hold().await
+pub(super) async fn turn() -> Option<MutexGuard<'static, ()>> {
+    static STARTING: Mutex<()> = Mutex::const_new(());
+    static TURNS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let before = TURNS.load(Ordering::Relaxed);
+        if let Ok(turn) = timeout(START, STARTING.lock()).await {
+            TURNS.fetch_add(1, Ordering::Relaxed);
+            return Some(turn);
+        }
+        // Many that start at the same time do not hang.
+        if TURNS.load(Ordering::Relaxed) == before {
+            return None;
+        }
+    }
 }
 
 /// Reaps the dead and kills what ended checks have left. Gives the marks of those that were killed and are not gone.
