@@ -39,20 +39,30 @@ async fn what_left_the_group_is_ended_at_the_time_out() {
     }
 }
 
-/// A chain of processes, each the child of the one before. At each death its last one gets a child, so that it stays as
-/// long as it is while only the first, which alone has come to this process, is killed.
-const HYDRA: &str = "
-    pipe(G, H);
-    sub grow { pipe(my $r, my $w); if (fork) { $down = $w; return 0 } close $w; $up = $r; 1 }
-    sub hold { sysread($up, $_, 1); syswrite(H, 1); sleep 30; exit }
-    grow() or exit;
-    for (1..100) { grow() or hold() }
-    while (time - $^T < 30 && sysread(G, $_, 1)) { grow() or hold() }";
-
+/// Killed one after the other, those that lose their parent could still start others, faster than these can be killed.
 #[tokio::test]
-async fn what_forks_faster_than_it_can_be_killed_is_killed_by_its_group() {
-    let forks = format!("timeout 1000 perl -e '{HYDRA}' & echo $!; wait; exit 1");
-    let group = Pid::from_raw(printed_pid(&shell(&forks).await)).unwrap();
+async fn what_is_in_one_group_is_killed_at_one_blow() {
+    for _ in 0..5 {
+        assert!(!an_orphan_acts().await);
+    }
+}
+
+/// Whether a member of a group that is killed sees its parent die.
+async fn an_orphan_acts() -> bool {
+    let dir = TempDir::new().unwrap();
+    let path = |name| dir.path().join(name);
+    let (ready, orphaned) = (path("ready"), path("orphaned"));
+    let family = "
+        pipe(R, W);
+        for (1..20) { next if fork; close W; sysread(R, $_, 1); open(F, q(>), $ARGV[1]); sleep 1000 }
+        open(F, q(>), $ARGV[0]);
+        sleep 1000";
+    let script = format!(
+        "timeout 1000 perl -e '{family}' $0 $1 & until test -e $0; do sleep 0.01; done; echo $!; exit 1"
+    );
+    let arguments = [&ready, &orphaned].map(|path| path.to_str().unwrap());
+    let command = [&["/bin/sh", "-c", &script][..], &arguments].concat();
+    let group = Pid::from_raw(printed_pid(&outcome(&command).await)).unwrap();
     soon(async {
         while test_kill_process_group(group).is_ok() {
             // Nothing tells of it; `soon` is the deadline.
@@ -60,6 +70,7 @@ async fn what_forks_faster_than_it_can_be_killed_is_killed_by_its_group() {
         }
     })
     .await;
+    orphaned.exists()
 }
 
 /// To kill that group would be to kill this process.
