@@ -5,7 +5,6 @@ use std::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use super::pending::{Answer, Pending};
-use super::rule::RuleAtWork;
 use super::{Agent, Options};
 use crate::node;
 use crate::node::self_check::{News, Probe, SelfCheck, Standing};
@@ -86,9 +85,6 @@ impl<'a> Agent<'a> {
     }
 
     fn writes_anything(&self) -> bool {
-        !self
-            .rules
-            .iter()
-            .all(|rule: &RuleAtWork| rule.rule().dry_run)
+        self.rules.iter().any(|rule| !rule.rule().dry_run)
     }
 }
