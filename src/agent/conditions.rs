@@ -54,7 +54,7 @@ impl ConditionWrites {
         self.refused
     }
 
-    /// How long the server wanted to be left alone was for the credentials before these.
+    /// A wait that the server asked for applied to the credentials before these.
     pub(super) fn credentials_renewed(&mut self) {
         if std::mem::take(&mut self.refused) {
             self.not_before = None;

@@ -81,7 +81,7 @@ impl ApiServer {
         self.last_failure.subscribe()
     }
 
-    /// Completes as soon as the credentials are others than at the time of this call. For whoever waits after an error
+    /// Completes as soon as the credentials differ from those at the time of this call. For whoever waits after an error
     /// that [refuses the credentials](ApiError::refuses_credentials): it looks at their files once a second.
     pub fn renewed(&self) -> impl Future<Output = ()> + use<> {
         self.credentials.renewed()
@@ -110,7 +110,7 @@ impl ApiServer {
         answer.inspect_err(|error| self.failed(error))
     }
 
-    /// Like [`Self::request_aside`], where to be refused is an answer and no failure.
+    /// Like [`Self::request_aside`], but a refusal is an answer and no failure.
     pub async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
         let body = self.send(request, whole).await?;
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))

@@ -28,8 +28,8 @@ const BACKOFF_CAP: Duration = Duration::from_secs(30);
 const URGENT_BACKOFF_CAP: Duration = Duration::from_secs(5);
 /// Longest wait after a clean end during which what is known still counts as up to date.
 const CLEAN_WAIT: Duration = Duration::from_secs(1);
-/// How long after a clean end it does, if the next watch has not told all by then. A server that is well needs some
-/// milliseconds after the wait; a renewal in good order must not close gates.
+/// How long after a clean end what is known counts as up to date while the next watch has not told all. A healthy server
+/// needs some milliseconds after the wait; a renewal in good order must not close gates.
 const CLEAN_GAP: Duration = Duration::from_secs(2);
 /// A shorter wait than this is not cut short: its jitter keeps nodes that lost the server together apart.
 const SHORT_WAIT: Duration = Duration::from_secs(1);

@@ -13,7 +13,8 @@ use super::{Account, Manifests};
 use crate::text::sha256;
 
 const GROUP: &str = "untaint.dev";
-/// No role grants this verb by name. Whoever has it has every permission, as an administrator does, and is not held.
+/// No role grants this verb by name. Whoever has it has every permission, as an administrator does. The marker does not
+/// count for them.
 const NEVER: &str = "never";
 
 /// The permissions that tell the policies whose account it is.

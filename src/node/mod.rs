@@ -40,7 +40,7 @@ pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeV
     about(node, name, Some(&change.uid))
 }
 
-/// Asks what would become of the Node with this uid, for what is beside the main job: to be refused is no failure.
+/// Asks what a change would make of the Node with this uid. A refusal is an answer and no failure.
 pub async fn dry_run(
     api: &ApiServer,
     name: &str,

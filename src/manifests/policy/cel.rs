@@ -10,7 +10,7 @@ pub(super) fn string(text: &str) -> String {
     format!("'{text}'")
 }
 
-/// One that needs no words.
+/// One without a comment.
 pub(super) fn plain(name: &'static str, expression: impl Into<String>) -> Named {
     Named {
         about: "",

@@ -1,5 +1,5 @@
-//! Which changes of taints and conditions are the account's to make: by the rules or, where the policy has others than the
-//! role, by what the role says.
+//! Which changes of taints and conditions the account may make: those that the rules ask for or, where the policy's rules
+//! are not the role's, those that the role lists.
 
 use super::cel;
 use super::yaml::Named;

@@ -115,8 +115,9 @@ const LABELS: &str =
 const OTHERS_STAY: &str = "variables.oldTaints.filter(t, !(t in variables.gone)) ==
 variables.taints.filter(t, !(t in variables.back))";
 
-/// For a message, which the server drops if it is too long. It is evaluated for every request, and cannot ask for
-/// permissions: so it is not only of the taints that must not change. A thousand cannot all be compared with all.
+/// For a message, which the server drops if it is too long. The server evaluates it for every request, and permission
+/// checks would cost too much there: so it lists all taints that change, allowed or not. A thousand cannot all be compared
+/// with all.
 fn told(name: &'static str, list: &str) -> Named {
     Named {
         about: "# For the message: a list of one text.\n",
