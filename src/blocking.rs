@@ -11,8 +11,9 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Threads at one place at a time: of several users, or left over from those that have given up.
 const AT_ONE: usize = 4;
-/// Threads at all places at a time. The runtime has 512, and there must be some for what hangs nowhere.
-const AT_ALL: usize = 200;
+/// Threads at all places of one [`Places`] at a time. There are three of these, and the runtime has 512 threads: some must
+/// be left for what hangs nowhere.
+const AT_ALL: usize = 150;
 
 /// Bounds the threads that may hang at places such as paths or names, so that one place cannot take the threads of others
 /// however often it is tried.

@@ -27,7 +27,7 @@ pub(crate) fn just_now() -> Option<Boot> {
     })
 }
 
-/// What another machine's clock may be ahead of this one's.
+/// How far another machine's clock may be ahead of this one's.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 
 /// From the boot until now, by the clock as it is set now: a step of the clock moves both ends.

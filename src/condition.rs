@@ -71,8 +71,8 @@ impl Published {
     /// Conditions are merged by their type (`patchMergeKey` of `NodeStatus`), so that no other condition is touched.
     /// The time of the transition moves with the status alone, and that of the heartbeat with every write, as the API has
     /// it. Unlike the kubelet, untaint writes only what has changed: the heartbeat tells when that was, not that the agent
-    /// is alive. `leftover`: what the Node says was written before this boot, and nobody can go by it: it is written again
-    /// whatever it says.
+    /// is alive. `leftover`: the Node's condition was written before this boot, so that it is evidence for nobody. It is
+    /// written again, whatever it says.
     #[must_use]
     pub fn patch(&self, node: &NodeView, leftover: bool, now: Timestamp) -> Option<Value> {
         let known = self.known(node);

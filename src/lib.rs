@@ -29,7 +29,7 @@ pub mod status;
 pub mod taint;
 mod text;
 mod text_file;
+mod tokens;
 
 /// `User-Agent` of every request, to the API server and to probed endpoints.
 pub(crate) const USER_AGENT: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));
-mod tokens;

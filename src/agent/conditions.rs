@@ -49,14 +49,12 @@ impl ConditionWrites {
             }
         }
     }
-}
 
-impl ConditionWrites {
     pub(super) fn are_refused(&self) -> bool {
         self.refused
     }
 
-    /// What the server asked of who had the credentials before is not asked of who has others.
+    /// A wait that the server asked for applied to the credentials before these.
     pub(super) fn credentials_renewed(&mut self) {
         if std::mem::take(&mut self.refused) {
             self.not_before = None;

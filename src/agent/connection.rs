@@ -29,7 +29,7 @@ impl Connection {
         }
     }
 
-    /// What the watch told is too old: it has ended, and the next one has not told all yet.
+    /// What the watch told may be out of date: it has ended, and the next one has not told all yet.
     pub(super) fn outdated(&mut self) {
         self.watching = false;
         debug!("the next watch takes long to begin");

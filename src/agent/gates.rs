@@ -117,7 +117,7 @@ impl ObservedGates {
         self.changes_at = lasts.map(|lasts| now + lasts);
     }
 
-    /// When they are to see the Node again, although it has not changed.
+    /// When they must look at the Node again, even if it does not change.
     pub(crate) fn changes_at(&self) -> Option<Instant> {
         self.changes_at
     }

@@ -103,7 +103,7 @@ struct Agent<'a> {
     /// The boot that this process came up with, if it did.
     boot: Option<Boot>,
     latest: Latest,
-    /// What the Node is evidence of.
+    /// Judges what of the Node was written since the boot.
     witness: NodeWitness,
     since_boot: SinceBoot,
     seen: bool,
@@ -111,7 +111,7 @@ struct Agent<'a> {
     /// When the writes have something to do by time alone.
     write_at: Option<Instant>,
     conditions: ConditionWrites,
-    /// `None`: nobody wants to know whether a policy holds the account.
+    /// `None`: switched off.
     self_check: Option<SelfCheck>,
     /// When it has something to do by time alone.
     check_at: Option<Instant>,

@@ -57,7 +57,7 @@ impl Once {
         self.waits_for_credentials && self.due_at.is_some()
     }
 
-    /// What waits because those before were refused is due now.
+    /// The credentials have changed: a look that was refused for those before is due now.
     pub(super) fn credentials_renewed(&mut self, now: Instant) {
         if std::mem::take(&mut self.waits_for_credentials) {
             self.due_at = self.due_at.map(|due_at| due_at.min(now));

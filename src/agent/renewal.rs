@@ -1,4 +1,4 @@
-//! What the agent sends again as soon as the credentials have changed, after these were refused.
+//! After a refusal of the credentials, the agent sends again what was refused as soon as they have changed.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ impl Renewal {
         }
     }
 
-    /// Completes once there are others; not at all if nothing waits for them. Safe to drop and call again.
+    /// Completes when the credentials have changed; never if nothing waits for that. Safe to drop and call again.
     pub(super) async fn done(&mut self) {
         let Some(renewed) = &mut self.0 else {
             return pending().await;
@@ -33,7 +33,7 @@ impl Renewal {
 }
 
 impl Agent<'_> {
-    /// Has nobody look for other credentials any more unless something waits for them.
+    /// Stops looking for other credentials if nothing waits for them.
     pub(super) fn wait_for_credentials(&mut self) {
         let write = self.write_at.is_some() && self.writes.waits_for_credentials();
         let once = self.once.as_ref().is_some_and(Once::waits_for_credentials);

@@ -5,7 +5,6 @@ use std::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use super::pending::{Answer, Pending};
-use super::rule::RuleAtWork;
 use super::{Agent, Options};
 use crate::node;
 use crate::node::self_check::{News, Probe, SelfCheck, Standing};
@@ -14,7 +13,7 @@ use crate::status::PolicyStatus;
 /// Where to read on.
 const REMEDY: &str = "apply the policies that untaint manifests writes; see Is the account held? in docs/security.md";
 
-/// `None` where nobody wants to know, and where nothing is written.
+/// `None` where it is switched off, and where nothing is written.
 pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
     let is_wanted = options.policy_check && !options.dry_run;
     is_wanted.then(|| SelfCheck::new(Instant::now(), options.once.is_some()))
@@ -46,7 +45,7 @@ impl<'a> Agent<'a> {
         })
     }
 
-    /// Takes in the answer. It is about a Node that there is not: nothing else follows from it.
+    /// Takes in the answer. It shows a Node that does not exist, so nothing else follows from it.
     pub(super) fn take_self_check(&mut self, probe: &Probe, answer: &Answer) {
         let Some(check) = &mut self.self_check else {
             return;
@@ -86,9 +85,6 @@ impl<'a> Agent<'a> {
     }
 
     fn writes_anything(&self) -> bool {
-        !self
-            .rules
-            .iter()
-            .all(|rule: &RuleAtWork| rule.rule().dry_run)
+        self.rules.iter().any(|rule| !rule.rule().dry_run)
     }
 }

@@ -24,14 +24,14 @@ use source::Content;
 pub(super) use source::Settings;
 pub use source::Source;
 
-/// A request that finds the credentials older has them read again: the kubelet renews a token when a fifth of its life
-/// is left, which is some minutes.
+/// A request that finds older credentials starts another reading. The kubelet renews a token when a fifth of its life is
+/// left, which is some minutes.
 const MAX_AGE: Duration = Duration::from_mins(1);
-/// From one look to the next, after one that failed, or while the server refuses what there is.
+/// From one look to the next, while the files cannot be read or the server refuses what is in them.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a request waits for a reading when what was read before may still be good.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The same when it is not good any more, or there is nothing yet.
+/// The same when that has been refused, or when nothing has been read yet.
 const LONG_PATIENCE: Duration = Duration::from_secs(3);
 const TOO_LONG: &str = "the file system does not answer";
 
@@ -55,8 +55,8 @@ struct State {
     version: u64,
     /// The version of the last change that was not of the token alone.
     settings_since: u64,
-    /// With the version it was made from. An old one is used for as long as it works: its connection has the watches, and
-    /// who replaces a certificate authority may do so before the server's certificate.
+    /// With the version that it was made from. An old client is used as long as it works: its connection has the watches,
+    /// and a certificate authority may be replaced before the server's certificate is.
     client: Option<(Client, u64)>,
     /// Whether the server has refused this version.
     refused: bool,
@@ -113,8 +113,8 @@ impl Credentials {
         self.in_use()
     }
 
-    /// The server has refused what a request was sent with, or that has refused the server. Gives something else to send
-    /// it with again, if there is something else.
+    /// A request failed because the server refused its credentials, or because these do not trust the server. Gives other
+    /// credentials to send it with again, if there are any.
     pub(super) async fn instead_of(self: &Arc<Self>, refused: &InUse) -> Option<InUse> {
         self.state.send_if_modified(|state| {
             state.refused = true;
@@ -130,7 +130,7 @@ impl Credentials {
         (!is_same()).then(|| self.in_use())
     }
 
-    /// Has the next request connect anew, and read the credentials again before it does.
+    /// The next request reads the credentials again and makes a new connection.
     pub(super) fn connect_anew(&self) {
         self.state.send_if_modified(|state| {
             state.client = None;
@@ -139,7 +139,7 @@ impl Credentials {
         });
     }
 
-    /// Completes as soon as the credentials are others than at the time of this call. Looks at them once a second.
+    /// Completes as soon as the credentials differ from those at the time of this call. Looks at them once a second.
     pub(super) fn renewed(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let credentials = Arc::clone(self);
         let mut state = self.state.subscribe();
@@ -186,7 +186,7 @@ impl Credentials {
         }
     }
 
-    /// Has everything read, and waits for that, but not until longer than `patience` after its beginning.
+    /// Reads everything again, and waits for that until `patience` after its beginning.
     async fn read_again(self: &Arc<Self>, patience: Duration) {
         self.begin_reading();
         let mut state = self.state.subscribe();
@@ -215,7 +215,7 @@ impl Credentials {
         }
     }
 
-    /// Takes in what a reading came to.
+    /// Takes in the result of a reading.
     fn take(&self, content: Result<Content, String>) {
         let (content, error) = match content {
             Ok(content) => (Some(content), None),

@@ -57,7 +57,7 @@ impl ApiError {
         }
     }
 
-    /// Whether the server refuses who the client is, or the client who the server is. Other credentials may be good.
+    /// Whether the server does not accept the client, or the client the server. Other credentials may work.
     #[must_use]
     pub fn refuses_credentials(&self) -> bool {
         matches!(self, Self::Certificate(_) | Self::Refused { code: 401, .. })

@@ -81,7 +81,7 @@ impl ApiServer {
         self.last_failure.subscribe()
     }
 
-    /// Completes as soon as the credentials are others than at the time of this call. For whoever waits after an error
+    /// Completes as soon as the credentials differ from those at the time of this call. For whoever waits after an error
     /// that [refuses the credentials](ApiError::refuses_credentials): it looks at their files once a second.
     pub fn renewed(&self) -> impl Future<Output = ()> + use<> {
         self.credentials.renewed()
@@ -106,21 +106,20 @@ impl ApiServer {
         &self,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let body = self.send(request, whole).await?;
-        serde_json::from_slice(&body)
-            .map_err(|error| ApiError::Malformed(error.to_string()))
-            .inspect_err(|error| self.failed(error))
+        let answer = self.ask(request).await;
+        answer.inspect_err(|error| self.failed(error))
     }
 
-    /// Like [`Self::request_aside`], where to be refused is an answer and no failure.
+    /// Like [`Self::request_aside`], but a refusal is an answer and no failure.
     pub async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
-        let body = self.try_to_send(request, whole).await?;
+        let body = self.send(request, whole).await?;
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
     }
 
     /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
-        self.judge(self.send(request, lines).await)
+        let lines = self.send(request, lines).await;
+        self.judge(lines.inspect_err(|error| self.failed(error)))
     }
 
     /// Whether watches are to begin with a list.
@@ -140,18 +139,9 @@ impl ApiServer {
         result
     }
 
-    /// Gives what `read` makes of the answer.
+    /// Gives what `read` makes of the answer. Sends the request again if its credentials are refused and there are others
+    /// by then.
     async fn send<T, F: Future<Output = Result<T, ApiError>>>(
-        &self,
-        request: Request<Vec<u8>>,
-        read: fn(Response<Body>) -> F,
-    ) -> Result<T, ApiError> {
-        let result = self.try_to_send(request, read).await;
-        result.inspect_err(|error| self.failed(error))
-    }
-
-    /// Again, if the credentials are refused and there are others by then.
-    async fn try_to_send<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
         request: Request<Vec<u8>>,
         read: fn(Response<Body>) -> F,

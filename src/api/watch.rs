@@ -6,7 +6,6 @@
 
 mod session;
 
-use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -29,8 +28,8 @@ const BACKOFF_CAP: Duration = Duration::from_secs(30);
 const URGENT_BACKOFF_CAP: Duration = Duration::from_secs(5);
 /// Longest wait after a clean end during which what is known still counts as up to date.
 const CLEAN_WAIT: Duration = Duration::from_secs(1);
-/// How long after a clean end it does, if the next watch has not told all by then. A server that is well needs some
-/// milliseconds after the wait; a renewal in good order must not close gates.
+/// How long after a clean end what is known counts as up to date while the next watch has not told all. A healthy server
+/// needs some milliseconds after the wait; a renewal in good order must not close gates.
 const CLEAN_GAP: Duration = Duration::from_secs(2);
 /// A shorter wait than this is not cut short: its jitter keeps nodes that lost the server together apart.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
@@ -79,21 +78,20 @@ pub enum News<T> {
 }
 
 /// Watches `collection` for ever. `urgent` says whether a taint waits for nothing but the API server: turning true, it
-/// ends a wait and starts the backoff afresh. Where the credentials were refused, other credentials end the wait too. Returns when nobody listens to `news` any more.
+/// ends a wait and starts the backoff afresh. Where the credentials were refused, other credentials end the wait too.
+/// Returns when nobody listens to `news` any more.
 pub async fn run<T: Object>(
     api: &ApiServer,
     collection: Collection,
     news: mpsc::Sender<News<T>>,
-    mut urgent: watch::Receiver<bool>,
+    urgent: watch::Receiver<bool>,
 ) {
     let restarts = api.traffic.restarts(&collection.path);
     let mut watch = Watch::new(api, collection, news);
-    let mut backoff = Backoff::new(BACKOFF_BASE);
-    // Whether this outage has been cut short once: a gate that flaps must not do so each time.
-    let mut hurried = false;
+    let mut pace = Pace::new(urgent);
     loop {
         let listed = api.lists();
-        let was_urgent = *urgent.borrow_and_update();
+        pace.begin();
         let time = jittered(WATCH_TIME);
         let error = match timeout(time + WATCH_GRACE, watch.session(time)).await {
             Ok(Ok(())) => None,
@@ -101,8 +99,7 @@ pub async fn run<T: Object>(
             Err(_) => Some(ApiError::Transport("the watch outlived its time".into())),
         };
         if watch.time_up() > GOOD_WATCH {
-            backoff.reset();
-            hurried = false;
+            pace.start_afresh();
         }
         if !listed && error.as_ref().is_some_and(refuses_streaming) {
             api.list_from_now_on();
@@ -120,45 +117,97 @@ pub async fn run<T: Object>(
             continue;
         }
         let refused = error.as_ref().is_some_and(ApiError::refuses_credentials);
-        let mut renewed = pin!(api.renewed());
-        let asked = error
-            .as_ref()
-            .and_then(ApiError::retry_after)
-            .map_or(Duration::ZERO, jittered);
-        let is_urgent = *urgent.borrow_and_update();
-        if is_urgent && !was_urgent && !hurried {
+        let renewed = api.renewed();
+        let asked = error.as_ref().and_then(ApiError::retry_after);
+        let wait = pace.wait(asked.map_or(Duration::ZERO, jittered));
+        let restarts = error.as_ref().map_or(&restarts.ended, |_| &restarts.failed);
+        restarts.inc();
+        // What is known is not kept up to date meanwhile.
+        let often = || ApiError::Transport("the watch ends again and again".into());
+        let error = error.or_else(|| (wait.time > CLEAN_WAIT).then(often));
+        if watch.end(error).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            () = pace.pause(wait) => {}
+            () = renewed, if refused => {}
+        }
+    }
+}
+
+/// When to watch again.
+struct Pace {
+    backoff: Backoff,
+    /// Whether a taint waits for nothing but the API server.
+    urgent: watch::Receiver<bool>,
+    /// Whether one did when the last watch began.
+    was_urgent: bool,
+    /// Whether this outage has been cut short once: a gate that flaps must not do so each time.
+    hurried: bool,
+}
+
+/// From one watch to the next.
+struct Wait {
+    time: Duration,
+    can_be_cut_short: bool,
+}
+
+impl Pace {
+    fn new(urgent: watch::Receiver<bool>) -> Self {
+        Self {
+            backoff: Backoff::new(BACKOFF_BASE),
+            urgent,
+            was_urgent: false,
+            hurried: false,
+        }
+    }
+
+    /// A watch begins.
+    fn begin(&mut self) {
+        self.was_urgent = *self.urgent.borrow_and_update();
+    }
+
+    /// The watch was a good one.
+    fn start_afresh(&mut self) {
+        self.backoff.reset();
+        self.hurried = false;
+    }
+
+    fn hurry(&mut self) {
+        self.backoff.reset();
+        self.hurried = true;
+    }
+
+    /// The watch has ended. `asked`: how long the server wants to be left alone.
+    fn wait(&mut self, asked: Duration) -> Wait {
+        let is_urgent = *self.urgent.borrow_and_update();
+        if is_urgent && !self.was_urgent && !self.hurried {
             // There was no wait to end: a try was under way.
-            backoff.reset();
-            hurried = true;
+            self.hurry();
         }
         let cap = if is_urgent {
             URGENT_BACKOFF_CAP
         } else {
             BACKOFF_CAP
         };
-        let wait = backoff.next(cap).max(asked);
-        // What is known is not kept up to date meanwhile.
-        let often = || ApiError::Transport("the watch ends again and again".into());
-        let restarts = error.as_ref().map_or(&restarts.ended, |_| &restarts.failed);
-        restarts.inc();
-        let error = error.or_else(|| (wait > CLEAN_WAIT).then(often));
-        if watch.end(error).await.is_err() {
-            return;
+        let time = self.backoff.next(cap).max(asked);
+        Wait {
+            time,
+            can_be_cut_short: !is_urgent && asked.is_zero() && time > SHORT_WAIT,
         }
-        let resume_at = Instant::now() + wait;
-        let is_in_hurry = tokio::select! {
-            () = sleep_until(resume_at) => false,
-            Ok(_) = urgent.wait_for(|urgent| *urgent), if !is_urgent && asked.is_zero() && wait > SHORT_WAIT => true,
-            () = &mut renewed, if refused => false,
-        };
-        if is_in_hurry && hurried {
-            tokio::select! {
-                () = sleep_until(resume_at.min(Instant::now() + URGENT_BACKOFF_CAP)) => {}
-                () = &mut renewed, if refused => {}
-            }
-        } else if is_in_hurry {
-            backoff.reset();
-            hurried = true;
+    }
+
+    /// Returns after the wait, or earlier if a taint comes to wait for the API server meanwhile.
+    async fn pause(&mut self, wait: Wait) {
+        let resume_at = Instant::now() + wait.time;
+        tokio::select! {
+            () = sleep_until(resume_at) => return,
+            Ok(_) = self.urgent.wait_for(|urgent| *urgent), if wait.can_be_cut_short => {}
+        }
+        if self.hurried {
+            sleep_until(resume_at.min(Instant::now() + URGENT_BACKOFF_CAP)).await;
+        } else {
+            self.hurry();
         }
     }
 }
@@ -167,3 +216,6 @@ pub async fn run<T: Object>(
 fn refuses_streaming(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused { code: 422, message, .. } if message.contains("sendInitialEvents"))
 }
+
+#[cfg(test)]
+mod tests;

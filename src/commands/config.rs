@@ -9,8 +9,10 @@ pub(super) async fn config(command: ConfigCommand) -> Result<Exit, Failure> {
         ConfigCommand::Validate { files } => {
             let mut errors = Vec::new();
             for file in files {
-                if let Err(Failure::Usage(error)) = load(&file, None, config::load).await {
-                    errors.push(error);
+                match load(&file, None, config::load).await {
+                    Ok(_) => {}
+                    Err(Failure::Usage(error)) => errors.push(error),
+                    Err(other) => return Err(other),
                 }
             }
             if errors.is_empty() {

@@ -23,7 +23,7 @@ use crate::config::{Check, CniConfig, Configuration, FileCheck, Gate, Probe, Rul
 use crate::gate::exec;
 use crate::taint::TaintMatcher;
 
-/// How long a file system may take before it is told of.
+/// How long a file system may be silent before the log says so.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Carries out `command`, until SIGTERM or SIGINT at the latest. As PID 1 a process has no default action for
@@ -74,7 +74,7 @@ async fn print(text: impl Into<String>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Does `work`, which may block for ever, where it keeps neither a signal nor a time-out from ending the program.
+/// Does `work` on another thread: it may block for ever, and signals and time-outs must still end the program.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     joined(&mut spawn_blocking(work)).await
 }
@@ -115,7 +115,7 @@ enum Failure {
     Usage(String),
     /// The machine was not up to it.
     Failed(anyhow::Error),
-    /// What the user's time-out was too short for.
+    /// The user's time-out was too short.
     Late(String),
 }
 

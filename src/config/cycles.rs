@@ -1,5 +1,5 @@
-//! Rules that wait for conditions which rules publish: around in a circle, none could ever change, and what is written
-//! only when it changes has no age.
+//! Rules that wait for conditions which rules publish. In a circle, none could ever change. And such a condition has no
+//! age, because it is written only when it changes.
 
 use std::collections::HashSet;
 
@@ -39,7 +39,7 @@ fn node_conditions(gates: &[Gate]) -> impl Iterator<Item = &NodeCondition> {
     })
 }
 
-/// Reports each publisher whose condition is to have an age.
+/// Reports each publisher of a condition to which a gate gives a `maxAge`.
 pub(super) fn check_ages(publishers: &[Publisher<'_>], rules: &[Rule]) {
     for publisher in publishers {
         let has_an_age = |condition: &NodeCondition| {

@@ -2,8 +2,8 @@
 //!
 //! It runs without a shell, in `/`, with nothing on standard input, in a process group of its own, and with `PATH` as
 //! its only environment variable: what is in the agent's environment (addresses, names, secrets) is not its business,
-//! and it must behave the same wherever the agent runs. Nothing that it starts outlives the check, whatever process
-//! group or session it is in.
+//! and it must behave the same wherever the agent runs. Nothing that it starts outlives the check, in whatever process
+//! group or session, with the exceptions that docs/security.md lists.
 
 mod group;
 mod orphans;

@@ -13,8 +13,8 @@ use crate::config::{Check, Probe};
 use crate::fs_watch::FsWatch;
 use crate::tokens::Tokens;
 
-/// Looks between two periods, each for the file events since the last one. Whoever writes without end costs 20 looks a
-/// second. The rate is limited and not the number: an event without a look would leave a gate open whose file is gone.
+/// Looks between two periods, each for the file events since the last look. An endless writer costs 20 looks a second. The
+/// rate is limited and not the number: an event without a look would leave a gate open whose file is gone.
 const GLANCES: Tokens = Tokens::new(20, Duration::from_millis(50));
 
 /// Evaluates `spec` for ever, and reports changes. For files, a change is a reason to look before the period is over;

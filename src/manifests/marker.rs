@@ -1,8 +1,8 @@
 //! How the policies know the account, whatever it is called by the time it is applied.
 //!
 //! Kustomize, Flux and Helm rename accounts, roles and bindings, but not what stands in an expression. So a policy goes by
-//! the name that was written, or by permissions that its role alone grants. Nobody can use them for anything: there is no
-//! such API group. The API server does not ask for that before it answers whether a user has them.
+//! the name that was written, or by permissions that its role alone grants. They allow nothing, because there is no such
+//! API group. The API server answers all the same whether a user has them.
 
 use std::collections::BTreeSet;
 use std::slice;
@@ -13,17 +13,18 @@ use super::{Account, Manifests};
 use crate::text::sha256;
 
 const GROUP: &str = "untaint.dev";
-/// Never granted. Whoever may do this may do everything, and is not held for it: an administrator, say.
+/// No role grants this verb by name. Whoever has it has every permission, as an administrator does. The marker does not
+/// count for them.
 const NEVER: &str = "never";
 
 /// The permissions that tell the policies whose account it is.
 pub(super) struct Marker {
     account: Account,
-    /// The account as it was written, which the marker keeps. With a colon no object has this name, so nothing renames it.
+    /// The account as it was written. No object has a colon in its name, so nothing renames this one.
     written: String,
     /// Different ones for what holds an account and for what looks at taints alone.
     resource: &'static str,
-    /// A hash of what the policy permits: what is equal permits the same.
+    /// A hash of what the policy permits: policies with the same hash permit the same.
     rules: String,
     taints: Vec<String>,
     put_back: Vec<String>,
@@ -87,8 +88,8 @@ impl Marker {
         )
     }
 
-    /// In CEL: the rules of this policy are the account's. They are not those of an account that another installation, made
-    /// for an account of the same name, has renamed, nor those of a role that has changed and the policy has not.
+    /// In CEL: the rules of this policy are the account's. They are not if the account belongs to another installation, which
+    /// was written for an account of the same name and then renamed, or if the role has changed and the policy has not.
     pub(super) fn follows_rules(&self) -> String {
         let follows = allowed("authorizer", "rules", &quoted(&self.rules), "follow");
         format!(
@@ -98,7 +99,7 @@ impl Marker {
         )
     }
 
-    /// In CEL: a ServiceAccount is this one, for all that its permissions say.
+    /// In CEL: a ServiceAccount is this one, by its permissions.
     pub(super) fn is_held(&self, namespace: &str, name: &str) -> String {
         let whose = format!("authorizer.serviceAccount({namespace}, {name})");
         format!(
@@ -124,12 +125,11 @@ impl Marker {
     }
 }
 
-const ABOUT: &str = "# Not for untaint: there is no such group. By these permissions the admission policies know the account when
-# kustomize, Flux or Helm has renamed it. Nobody else is to have them.
+const ABOUT: &str = "# These permissions allow nothing: there is no such group. By them the admission policies know the account when
+# kustomize, Flux or Helm has renamed it. Do not grant them to anybody else.
 ";
 
-const ABOUT_RULES: &str = "# Which rules a policy must have to judge the account by them, and what the account may change as long as the policy has
-# others.
+const ABOUT_RULES: &str = "# A policy judges this account by its rules if they have this hash. If not, the account may change what follows.
 ";
 
 /// A string in CEL.

@@ -29,7 +29,7 @@ pub fn collection(name: &str) -> Collection {
 pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
     let request = request::Request::new(NODES).get(name, &GetParams::default());
     let node: NodeView = api.request(valid(request)?).await?;
-    about(node, |node| node.metadata.name == name)
+    about(node, name, None)
 }
 
 /// Sends one change and gives the Node as the server has it afterwards.
@@ -37,12 +37,10 @@ pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeV
     let patch = Patch::Json::<()>(change.operations.clone());
     let request = request::Request::new(NODES).patch(name, &params(), &patch);
     let node: NodeView = api.request(valid(request)?).await?;
-    about(node, |node| {
-        node.metadata.name == name && node.metadata.uid == change.uid
-    })
+    about(node, name, Some(&change.uid))
 }
 
-/// Asks what would become of the Node with this uid, for what is beside the main job: to be refused is no failure.
+/// Asks what a change would make of the Node with this uid. A refusal is an answer and no failure.
 pub async fn dry_run(
     api: &ApiServer,
     name: &str,
@@ -56,9 +54,7 @@ pub async fn dry_run(
     let patch = Patch::Json::<()>(operations);
     let request = request::Request::new(NODES).patch(name, &params, &patch);
     let node: NodeView = api.ask(valid(request)?).await?;
-    about(node, |node| {
-        node.metadata.name == name && node.metadata.uid == uid
-    })
+    about(node, name, Some(uid))
 }
 
 /// Writes to the status of the Node with this uid, by a strategic merge patch, and gives the Node as the server has it
@@ -72,9 +68,7 @@ pub async fn patch_status(
     let patch = Patch::Strategic(patch);
     let request = request::Request::new(NODES).patch_subresource("status", name, &params(), &patch);
     let node: NodeView = api.request_aside(valid(request)?).await?;
-    about(node, |node| {
-        node.metadata.name == name && node.metadata.uid == uid
-    })
+    about(node, name, Some(uid))
 }
 
 fn params() -> PatchParams {
@@ -85,8 +79,9 @@ fn params() -> PatchParams {
 }
 
 /// Nothing may follow from an answer about another Node.
-fn about(node: NodeView, is_it: impl Fn(&NodeView) -> bool) -> Result<NodeView, ApiError> {
-    if is_it(&node) {
+fn about(node: NodeView, name: &str, uid: Option<&str>) -> Result<NodeView, ApiError> {
+    let metadata = &node.metadata;
+    if metadata.name == name && uid.is_none_or(|uid| metadata.uid == uid) {
         Ok(node)
     } else {
         Err(ApiError::Malformed("it is about another Node".into()))

@@ -168,7 +168,7 @@ pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
     })
 }
 
-/// The operations of `change`, which fail once the Node is another version than `node`.
+/// The operations of `change`, which fail if the Node is no longer the version that `node` is.
 #[must_use]
 pub fn pinned(change: Change, node: &NodeView) -> Patch {
     let version = node.metadata.resource_version.to_string();

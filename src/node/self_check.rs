@@ -1,8 +1,8 @@
-//! Whether an admission policy holds the account that this process acts as: by a dry run of a change that every policy
-//! of `untaint manifests` refuses. Pure.
+//! Whether an admission policy holds the account of this process. A dry run shows it, of a change that every policy of
+//! `untaint manifests` refuses. Pure.
 //!
 //! The change is a taint that no rule can allow, whatever account the policy is for: what a rule puts back is
-//! `NoSchedule`. It must be a change that the server finds valid, as it asks policies last.
+//! `NoSchedule`. The change must be valid, because the server asks policies last.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::backoff::{Backoff, jittered};
 use crate::taint::{Effect, TaintMatcher};
 
 const KEY: &str = "untaint.dev/never";
-/// The mildest. A dry run changes nothing; see [`Finding::CarriedOut`] for a server that does not know of dry runs.
+/// The mildest. A dry run changes nothing; see [`Finding::CarriedOut`] for a server that ignores `dryRun`.
 const EFFECT: Effect = Effect::PreferNoSchedule;
 /// A policy comes into force some seconds after it is applied: a missing one is worth a warning only when it is still
 /// missing after this time.

@@ -19,6 +19,7 @@ const RETRY_CAP: Duration = Duration::from_secs(5);
 const RETRY_BASE: Duration = Duration::from_millis(20);
 /// How long to stay away from a server in trouble that does not say how long.
 const TROUBLE: Duration = Duration::from_millis(500);
+
 /// What to do now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {

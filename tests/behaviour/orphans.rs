@@ -71,6 +71,19 @@ async fn a_command_that_ends_takes_with_it_what_its_programs_have_started() {
     }
 }
 
+/// As docs/security.md says of a hard limit that is below the marks.
+#[tokio::test]
+async fn where_no_mark_can_be_handed_down_the_process_group_is_ended_all_the_same() {
+    let scene = Scene::new();
+    let script = "sleep $0 & echo >>$1/runs; wait";
+    let limited = ["/usr/bin/prlimit", "--locks=100:100"];
+    let mut agent = scene.start("wait", script, 1, &limited).unwrap();
+    eventually(|| at_least(3, scene.runs())).await;
+    agent.signal("TERM").await.unwrap();
+    assert_eq!(agent.exit_code().await.unwrap(), 3);
+    eventually(|| no_more(scene.sleepers().count())).await;
+}
+
 #[tokio::test]
 async fn what_no_check_has_started_is_reaped_and_not_ended() {
     let scene = Scene::new();

@@ -118,7 +118,7 @@ async fn in_every_form_an_agent_whose_account_is_held_says_so_after_one_dry_run(
 
 #[tokio::test]
 async fn an_agent_whose_account_no_policy_holds_says_so_at_once_and_warns_at_the_second_look() {
-    // There are policies in the cluster: those of other accounts, as after a renaming.
+    // There are policies in the cluster: those of other accounts.
     let Some(renamed) = unheld("renamed", Form::Daemonset).await else {
         return;
     };

@@ -130,7 +130,7 @@ impl RuleAtWork {
         self.publication.due_at
     }
 
-    /// The credentials are others than those of the writes before: if these failed, that is no reason to wait.
+    /// The credentials have changed: a write that failed with those before is no reason to wait.
     pub(in crate::agent) fn credentials_renewed(&mut self) {
         self.publication.not_before = None;
     }

@@ -108,7 +108,7 @@ fn from_file(path: &Path) -> Result<Content, String> {
     let text = text.trim_start_matches('\u{feff}');
     let mut kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| first_line(&error))?;
     refuse(&kubeconfig)?;
-    // Those of a kubeconfig are relative to its directory.
+    // Files that a kubeconfig names are relative to its directory.
     let beside = |file: String| path.parent().unwrap_or(path).join(file);
     let authority_file = take_authority(&mut kubeconfig).map(beside);
     let mut config = Config::try_from(kubeconfig).map_err(|error| first_line(&error))?;
@@ -140,7 +140,8 @@ fn from_file(path: &Path) -> Result<Content, String> {
     })
 }
 
-/// The file of the current cluster's certificate authority, unless the kubeconfig has that itself. kube will not read it.
+/// The file of the current cluster's certificate authority, unless the kubeconfig contains it. Taken out, so that kube does
+/// not read it.
 fn take_authority(kubeconfig: &mut Kubeconfig) -> Option<String> {
     let current = kubeconfig.current_context.as_ref()?;
     let mut contexts = kubeconfig.contexts.iter();
@@ -153,7 +154,7 @@ fn take_authority(kubeconfig: &mut Kubeconfig) -> Option<String> {
     file.filter(|_| cluster.certificate_authority_data.is_none())
 }
 
-/// What would be ignored, or would harm: a plugin may hang or flood, and kube runs it on the spot.
+/// Refuses what would be ignored or would do harm: a plugin may hang or flood, and kube runs it on the caller's thread.
 fn refuse(kubeconfig: &Kubeconfig) -> Result<(), String> {
     // Not `Config::proxy_url`, which the environment sets too: HTTPS_PROXY is for the world outside the cluster.
     let mut clusters = kubeconfig.clusters.iter().flat_map(|named| &named.cluster);

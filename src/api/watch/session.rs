@@ -53,8 +53,9 @@ impl<'a, T: Object> Watch<'a, T> {
 
     /// One watch from its start to its end.
     ///
-    /// Each asks for the state anew instead of going on from the last version seen: where the state comes in
-    /// the watch itself (KEP-3157) that costs no request more, and where etcd was restored from a backup, the server answers a watch from a version of the lost future with silence.
+    /// Each asks for the state anew instead of going on from the last version seen: where the state comes in the watch
+    /// itself (KEP-3157) that costs no request more, and where etcd was restored from a backup, the server answers a watch
+    /// from a version of the lost future with silence.
     pub(super) async fn session(&mut self, time: Duration) -> Result<(), ApiError> {
         self.up_since = None;
         self.tell(News::Afresh).await;

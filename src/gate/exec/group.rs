@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::orphans::{Claim, is_reaped, sweep};
 use crate::gate::busy::Hold;
 
-/// A child that leads a process group, and whatever comes of it. All are killed when this is dropped: the group at once,
+/// A child that leads a process group, and all its descendants. They are killed when this is dropped: the group at once,
 /// and those that left it as they lose their parents.
 ///
 /// The number of the group cannot have passed to strangers: Linux does not give it away while the group has a member,

@@ -8,7 +8,7 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{self, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{
@@ -16,18 +16,19 @@ use rustix::process::{
     kill_process_group, set_child_subreaper, setrlimit, waitid,
 };
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{sleep, timeout};
 
-use crate::gate::busy::{Busy, Hold};
-
+/// A start that takes longer hangs.
+const START: Duration = Duration::from_millis(100);
 /// How long the end of this process waits for what checks have left. What is killed is gone at once, as a rule.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
-/// What tells the processes of one check from all others: their soft limit of file locks.
+/// Tells the processes of one check from all others: their soft limit of file locks.
 ///
 /// Linux has not enforced this limit since 2.4.25 (getrlimit(2)), but every process inherits it, whatever happens to
 /// its group, session, parent and environment. A variable in the environment would be lost with `env -i`, in programs
-/// that write their status over it, and for a moment in each execve(2); and to read it can hang.
+/// that write their status over it, and for a moment in each execve(2). Reading it can hang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark(u64);
 
@@ -72,12 +73,12 @@ struct Running {
     ended: bool,
 }
 
-fn running() -> MutexGuard<'static, Vec<Running>> {
-    static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
+fn running() -> sync::MutexGuard<'static, Vec<Running>> {
+    static RUNNING: sync::Mutex<Vec<Running>> = sync::Mutex::new(Vec::new());
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What bears the mark of one check is left alone until [`Claim::end`]. To be dropped when nothing is left of it.
+/// Keeps what bears the mark of one check alive until [`Claim::end`]. To be dropped when nothing of it is left.
 #[derive(Debug)]
 pub(super) struct Claim(Mark);
 
@@ -124,9 +125,20 @@ impl Drop for Claim {
 
 /// To be held while a program is started: a mark is handed down to whatever this process starts next. `None`: another
 /// start hangs, in execve(2) and so with its own mark.
-pub(super) async fn turn() -> Option<Hold> {
-    static STARTING: LazyLock<Busy> = LazyLock::new(Busy::default);
-    STARTING.hold().await
+pub(super) async fn turn() -> Option<MutexGuard<'static, ()>> {
+    static STARTING: Mutex<()> = Mutex::const_new(());
+    static TURNS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let before = TURNS.load(Ordering::Relaxed);
+        if let Ok(turn) = timeout(START, STARTING.lock()).await {
+            TURNS.fetch_add(1, Ordering::Relaxed);
+            return Some(turn);
+        }
+        // Many that start at the same time do not hang.
+        if TURNS.load(Ordering::Relaxed) == before {
+            return None;
+        }
+    }
 }
 
 /// Reaps the dead and kills what ended checks have left. Gives the marks of those that were killed and are not gone.
@@ -168,7 +180,8 @@ pub(super) fn is_reaped(child: Pid) -> bool {
     !matches!(waitid(WaitId::Pid(child), options), Ok(None))
 }
 
-/// With its group, at one blow, because a fork bomb is faster than blow by blow; but alone if others are in the group.
+/// Kills it with its group at one blow, because a fork bomb is faster than single blows; but alone if the group is not its
+/// check's.
 fn kill(child: Pid, is_ended: impl Fn(Mark) -> bool) {
     let is_left = |group: Pid| {
         let founder_is_gone = !fs::exists(format!("/proc/{group}")).unwrap_or(true);
@@ -205,11 +218,12 @@ pub(crate) async fn tend() -> io::Error {
     }
 }
 
-/// Waits for a moment until nothing is left of the checks, all of which have been dropped: it would outlive this process.
+/// Waits for a moment until nothing is left of the checks, all of which have been dropped. What is left would outlive this
+/// process.
 pub(crate) async fn finish() {
     let finished = async {
         while !(running().is_empty() && sweep().is_empty()) {
-            // The end of a check that is still being started is no death that would be told.
+            // No signal tells of the end of a check that is still being started.
             sleep(Duration::from_millis(5)).await;
         }
     };

@@ -184,7 +184,7 @@ async fn until_unknown(node: &mut watch::Receiver<NodeSight>) {
     }
 }
 
-/// Reports what the news of a watch mean, and what the Node's mean for them. Returns at the end of the watch.
+/// Judges the objects at each news of their watch or of the Node, and reports. Returns at the end of the watch.
 async fn listen<T: Object>(
     mut heard: mpsc::Receiver<News<T>>,
     path: &str,

@@ -73,7 +73,7 @@ fn rest(
         return Err("has no lastHeartbeatTime: maxAge is for conditions that have one".into());
     };
     let heartbeat = heartbeat.0;
-    // One from the future is as far from the truth as one from the past.
+    // A heartbeat from the future is as wrong as one from the past.
     let distance = clock.duration_since(heartbeat).unsigned_abs();
     if distance >= max_age {
         return Err(format!(

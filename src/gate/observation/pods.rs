@@ -7,7 +7,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
 use super::since_boot::{Proof, SinceBoot, Witness, when};
-
 use crate::api::object::{Metadata, Object, or_default};
 use crate::api::watch::Collection;
 use crate::boot::Span;
@@ -76,8 +75,8 @@ impl Pod {
         ready.is_some_and(|condition| condition.status == "True")
     }
 
-    /// When what makes it ready was, by its status. After a reboot the kubelet finds the containers gone, says that the
-    /// pod is not ready and starts them again: every time is another one then (kubelet `kubelet_pods.go`).
+    /// When it became ready and its containers started, by its status. After a reboot the kubelet finds the containers gone,
+    /// says that the pod is not ready and starts them again: all these times change (kubelet `kubelet_pods.go`).
     fn times(&self) -> Vec<Timestamp> {
         let ready = self.ready_condition();
         let ready = ready.and_then(|condition| condition.last_transition_time.as_ref());

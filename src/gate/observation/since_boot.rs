@@ -55,7 +55,7 @@ pub(super) struct Witness {
 impl Witness {
     /// Looks at the times that it has now. What has been proven once stays proven when the clock is set.
     pub(super) fn see(&mut self, times: Vec<Timestamp>, span: Option<Span>) -> Proof {
-        // The first sight of it is no write: it may have been there for long.
+        // The first look shows no write: what it finds may be old.
         if !self.times.is_empty() && !times.is_empty() && self.times != times {
             self.proof = Proof::Write;
         }
@@ -184,7 +184,7 @@ fn is_of_the_kubelet(condition: &NodeCondition) -> bool {
     OF_THE_KUBELET.contains(&condition.type_.as_str())
 }
 
-/// When something was written, with the boot that it is not of.
+/// When something was written, and why that is not since this boot.
 pub(super) fn when(span: Option<Span>, time: Timestamp) -> String {
     match span {
         Some(Span { boot, .. }) if time < boot => {

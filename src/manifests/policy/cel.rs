@@ -10,7 +10,7 @@ pub(super) fn string(text: &str) -> String {
     format!("'{text}'")
 }
 
-/// One that needs no words.
+/// One without a comment.
 pub(super) fn plain(name: &'static str, expression: impl Into<String>) -> Named {
     Named {
         about: "",
@@ -19,11 +19,10 @@ pub(super) fn plain(name: &'static str, expression: impl Into<String>) -> Named 
     }
 }
 
-/// By its name or its permissions alone: a token without claims must not slip past.
 pub(super) fn account(manifests: &Manifests) -> Named {
     Named {
-        about: "# By the name that was written, or by what its role alone grants, for where it was renamed. Whatever its token claims:
-# one that claims nothing must not slip past.
+        about: "# By the name that was written or, where that has changed, by a permission that its role alone grants. Whoever has the
+# verb never has every permission, as an administrator does. Claims do not count: a token without them must not slip past.
 ",
         name: "account",
         expression: Marker::of(manifests).is_account(),

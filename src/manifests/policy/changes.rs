@@ -1,5 +1,5 @@
-//! Which changes of taints and conditions are the account's to make: by the rules or, where the policy has others than the
-//! role, by what the role says.
+//! Which changes of taints and conditions the account may make: those that the rules ask for or, where the policy's rules
+//! are not the role's, those that the role lists.
 
 use super::cel;
 use super::yaml::Named;
@@ -11,10 +11,10 @@ const ON_ITS_NODES: &str =
 
 pub(super) fn gone() -> Named {
     Named {
-        about: "# Taken off, as a rule asks for it.\n",
+        about: "# Those that may be taken off: a rule wants them off or, where these rules do not apply, the role lists them.\n",
         name: "gone",
         expression: format!(
-            "variables.areTheirs ?
+            "variables.rulesApply ?
 {} :
 {}",
             by_rules(
@@ -29,10 +29,10 @@ pub(super) fn gone() -> Named {
 
 pub(super) fn back() -> Named {
     Named {
-        about: "# Put back, as the retaint of a rule asks for it.\n",
+        about: "# Those that may be put there: a rule's retaint puts them back or, where these rules do not apply, the role lists them.\n",
         name: "back",
         expression: format!(
-            "variables.areTheirs ?
+            "variables.rulesApply ?
 {} :
 {}",
             by_rules(
@@ -51,8 +51,8 @@ pub(super) fn back() -> Named {
     }
 }
 
-/// The taints of one list that are not in the other, and may be there alone. Those without a rule are sorted out first: a
-/// Node may have a thousand, which cannot all be compared with all.
+/// The taints of one list that are not in the other, and that a rule allows there. It looks for a rule first: a Node may
+/// have a thousand taints, which cannot all be compared with all.
 fn by_rules(list: &str, value: &str, other: &str) -> String {
     format!(
         "variables.{list}.filter(t, variables.rules[?t.key].orValue([]).exists(r,
@@ -63,8 +63,8 @@ fn by_rules(list: &str, value: &str, other: &str) -> String {
     )
 }
 
-/// Those for which the role has this permission. None if there are more than the server would ask for: then the agent tries
-/// each alone.
+/// Those for which the role has this permission. None if there are more than two, for which the server would not check it:
+/// the agent then tries each alone.
 fn by_role(list: &str, filter: &str, resource: &str, name: &str, verb: &str) -> String {
     let is_allowed = marker::allowed("authorizer", resource, name, verb);
     format!("variables.{list}.size() > 2 ? [] : variables.{list}.filter({filter}{is_allowed})")
@@ -73,10 +73,10 @@ fn by_role(list: &str, filter: &str, resource: &str, name: &str, verb: &str) -> 
 /// The types of the conditions.
 pub(super) fn published() -> [Named; 4] {
     let published = Named {
-        about: "# As a rule asks for it.\n",
+        about: "# Those of them that a rule publishes or, where these rules do not apply, that the role lists.\n",
         name: "published",
         expression: format!(
-            "variables.areTheirs ?
+            "variables.rulesApply ?
 variables.changed.filter(type, variables.rules.exists(key, variables.rules[key].exists(r,
     has(r.publishCondition) && type in r.publishCondition &&
     {ON_ITS_NODES}))) :

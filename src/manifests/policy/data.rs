@@ -1,12 +1,12 @@
-//! What the rules say, as the one part of a policy that depends on the configuration.
+//! The rules as data in CEL: with their hash, all of a policy that depends on the configuration.
 
 use std::collections::BTreeMap;
 
 use super::cel;
 use crate::config::Rule;
 
-/// By the keys of their taints, of which a server with 500 rules then looks at one. Everything is a list of strings, since
-/// CEL in Kubernetes has no maps of mixed types; what is left out may be anything.
+/// By the keys of their taints, so that the server looks at one of 500 rules. Every value is a list of strings, since CEL in
+/// Kubernetes has no maps of mixed types. What is left out may be anything.
 pub(in crate::manifests) fn rules(rules: &[&Rule]) -> String {
     let mut by_key: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for rule in rules {

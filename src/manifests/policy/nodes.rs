@@ -89,10 +89,11 @@ fn variables(manifests: &Manifests) -> Vec<Named> {
             expression: data::rules(&rules),
         },
         Named {
-            about: "# Not where another installation has renamed its account, or where the role has changed and this has not. The role
-# then says which taints and conditions the account may change; all else here holds.
+            about: "# Whether the account's role is for these rules. It is not if the role has changed and this policy has not, or if the
+# account is another installation's, renamed. The role then lists the taints and conditions that the account may
+# change, and everything else here holds.
 ",
-            name: "areTheirs",
+            name: "rulesApply",
             expression: marker.follows_rules(),
         },
         cel::plain("labels", LABELS),
@@ -114,17 +115,19 @@ const LABELS: &str =
 const OTHERS_STAY: &str = "variables.oldTaints.filter(t, !(t in variables.gone)) ==
 variables.taints.filter(t, !(t in variables.back))";
 
-/// For a message, which the server drops if it is too long. It is evaluated for every request, and cannot ask for
-/// permissions: so it is not only of the taints that must not change. A thousand cannot all be compared with all.
+/// For a message, which the server drops if it is too long. The server evaluates it for every request, and permission
+/// checks would cost too much there: so it lists all taints that change, allowed or not. A thousand cannot all be compared
+/// with all.
 fn told(name: &'static str, list: &str) -> Named {
-    cel::plain(
+    Named {
+        about: "# For the message: a list of one text.\n",
         name,
-        format!(
+        expression: format!(
             "variables.oldTaints.size() + variables.taints.size() > 200 ? ['too many to tell'] :
 [variables.{list}.map(t, t.key + ':' + t.effect).join(', ')].map(all,
   all == '' ? 'none' : all.size() > 500 ? all.substring(0, 500) + '...' : all)"
         ),
-    )
+    }
 }
 
 fn operation() -> Validation {
@@ -154,7 +157,7 @@ fn own_uid() -> Validation {
     Validation {
         about: "# A token outlives its Node: until the kubelet has got another one, it says the uid of the Node before, if any.\n",
         expression: format!(
-            "!variables.areTheirs || {} == oldObject.metadata.uid",
+            "!variables.rulesApply || {} == oldObject.metadata.uid",
             cel::claim("node-uid")
         ),
         message: Message::Text(

@@ -1,5 +1,8 @@
 //! What leaves the process group of its check.
 
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
 use rustix::process::{Pid, test_kill_process_group};
 
 use super::*;
@@ -36,10 +39,30 @@ async fn what_left_the_group_is_ended_at_the_time_out() {
     }
 }
 
+/// Killed one after the other, those that lose their parent could still start others, faster than these can be killed.
 #[tokio::test]
-async fn what_forks_faster_than_it_can_be_killed_is_killed_by_its_group() {
-    let forks = "timeout 1000 perl -e 'while (1) { exit if fork }' & echo $!; wait; exit 1";
-    let group = Pid::from_raw(printed_pid(&shell(forks).await)).unwrap();
+async fn what_is_in_one_group_is_killed_at_one_blow() {
+    for _ in 0..5 {
+        assert!(!an_orphan_acts().await);
+    }
+}
+
+/// Whether a member of a group that is killed sees its parent die.
+async fn an_orphan_acts() -> bool {
+    let dir = TempDir::new().unwrap();
+    let path = |name| dir.path().join(name);
+    let (ready, orphaned) = (path("ready"), path("orphaned"));
+    let family = "
+        pipe(R, W);
+        for (1..20) { next if fork; close W; sysread(R, $_, 1); open(F, q(>), $ARGV[1]); sleep 1000 }
+        open(F, q(>), $ARGV[0]);
+        sleep 1000";
+    let script = format!(
+        "timeout 1000 perl -e '{family}' $0 $1 & until test -e $0; do sleep 0.01; done; echo $!; exit 1"
+    );
+    let arguments = [&ready, &orphaned].map(|path| path.to_str().unwrap());
+    let command = [&["/bin/sh", "-c", &script][..], &arguments].concat();
+    let group = Pid::from_raw(printed_pid(&outcome(&command).await)).unwrap();
     soon(async {
         while test_kill_process_group(group).is_ok() {
             // Nothing tells of it; `soon` is the deadline.
@@ -47,6 +70,7 @@ async fn what_forks_faster_than_it_can_be_killed_is_killed_by_its_group() {
         }
     })
     .await;
+    orphaned.exists()
 }
 
 /// To kill that group would be to kill this process.
@@ -58,6 +82,35 @@ async fn a_program_that_joins_the_agents_group_is_ended_alone() {
 
     let wait = "exec perl -e 'setpgrp(0, getpgrp(getppid())) or die; open F, qq(>$ARGV[0]); print F $$; close F; rename $ARGV[0], $ARGV[1]; sleep 1000' $1 $2";
     gone(dropped_after(wait).await[0]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_joins_the_group_of_another_check_is_ended_alone() {
+    let dir = TempDir::new().unwrap();
+    let path = |name| dir.path().join(name).to_str().unwrap().to_owned();
+    let (group, done) = (path("group"), path("done"));
+    let script = "echo $$ >$0.new; mv $0.new $0; until test -e $1; do sleep 0.01; done";
+    let spec = exec(&["/bin/sh", "-c", script, &group, &done]);
+    let busy = Busy::default();
+    let join = "exec perl -e 'setpgrp(0, $ARGV[0]) or die; if (my $child = fork) { print $child; exit 1 } sleep 1000'";
+    let joining = async {
+        let until = "until test -e $0; do sleep 0.01; done";
+        let command = format!("{until}; {join} $(cat $0)");
+        let outcome = outcome(&["/bin/sh", "-c", &command, &group]).await;
+        gone(printed_pid(&outcome)).await;
+        fs::write(&done, "").unwrap();
+    };
+    let (outcome, ()) = soon(async { tokio::join!(check(&spec, &busy), joining) }).await;
+    assert_eq!(outcome, Outcome::Open("exit code 0".into()));
+}
+
+#[tokio::test]
+async fn programs_that_start_at_the_same_time_have_marks_of_their_own() {
+    const PROGRAMS: usize = 30;
+    let look = || shell("grep '^Max file locks' /proc/self/limits; exit 1");
+    let seen = join_all((0..PROGRAMS).map(|_| look())).await;
+    let marks: BTreeSet<_> = seen.iter().map(Outcome::message).collect();
+    assert_eq!(marks.len(), PROGRAMS, "{marks:#?}");
 }
 
 #[tokio::test]
