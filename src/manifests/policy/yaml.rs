@@ -1,7 +1,11 @@
 //! Policies as YAML.
 
+use crate::manifests::RenderError;
 use crate::manifests::pieces::LABELS;
 use crate::manifests::text::{indent, scalar};
+
+/// Of an expression: `expressionSizeCodePointLimit` in github.com/google/cel-go/parser.
+pub(in crate::manifests) const MOST_CHARACTERS: usize = 100_000;
 
 /// A ValidatingAdmissionPolicy.
 pub(super) struct Policy {
@@ -43,6 +47,21 @@ pub(super) enum Message {
 }
 
 impl Policy {
+    /// As long as the server takes it.
+    pub(super) fn checked(self) -> Result<Self, RenderError> {
+        let lengths = self
+            .variables
+            .iter()
+            .map(|variable| variable.expression.chars().count());
+        match lengths.max() {
+            Some(length) if length > MOST_CHARACTERS => Err(RenderError::TooLong {
+                policy: self.name,
+                length,
+            }),
+            _ => Ok(self),
+        }
+    }
+
     /// The policy and its binding.
     pub(super) fn documents(&self) -> [String; 2] {
         let binding = self.binding(&self.name, "  validationActions: [Deny]\n");
