@@ -1,5 +1,6 @@
 //! Policies as YAML.
 
+use super::cel;
 use crate::manifests::RenderError;
 use crate::manifests::pieces::LABELS;
 use crate::manifests::text::{indent, scalar};
@@ -46,7 +47,29 @@ pub(super) enum Message {
     Expression(String),
 }
 
+impl Message {
+    /// The same after these words.
+    fn after(self, words: &str) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(format!("{words}{text}")),
+            Self::Expression(expression) => {
+                Self::Expression(format!("{} + {expression}", cel::string(words)))
+            }
+        }
+    }
+}
+
 impl Policy {
+    /// All its messages begin with these words.
+    pub(super) fn signed(mut self, words: &str) -> Self {
+        let sign = |validation: Validation| Validation {
+            message: validation.message.after(words),
+            ..validation
+        };
+        self.validations = self.validations.into_iter().map(sign).collect();
+        self
+    }
+
     /// As long as the server takes it.
     pub(super) fn checked(self) -> Result<Self, RenderError> {
         let lengths = self
