@@ -19,6 +19,7 @@ pub use policy::{Enforcement, Tenants};
 
 use thiserror::Error;
 
+use self::policy::MOST_CHARACTERS;
 use crate::config::{Condition, Configuration, Gate, Observed, Rule};
 
 const HEAD: &str = "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n\n";
@@ -83,6 +84,17 @@ pub enum RenderError {
         "there is no toleration to refuse: taints of the effect PreferNoSchedule keep no pod away, and no rule has another"
     )]
     NoBarrier,
+    /// Without its policy, the account would have its rights all the same.
+    #[error(
+        "the admission policy {policy} is too long: one of its expressions has {length} characters, and the API server takes \
+         {MOST_CHARACTERS}; divide the rules among several configurations, each with an account of its own"
+    )]
+    TooLong {
+        /// Its name.
+        policy: String,
+        /// Of the longest expression, in characters.
+        length: usize,
+    },
 }
 
 /// What the manifests depend on.

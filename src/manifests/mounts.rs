@@ -1,7 +1,7 @@
 //! Which directories of the host the gates look at.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use thiserror::Error;
 
@@ -14,8 +14,10 @@ const THERE_ALREADY: [&str; 2] = ["/proc", "/sys"];
 
 /// What Kubernetes and the manifests mount themselves, which does not work within a volume that is read-only; and the files
 /// of the image, where no directory can be mounted.
-const TAKEN: [&str; 4] = [
+const TAKEN: [&str; 5] = [
     CONFIG_DIRECTORY,
+    // The container runtime makes this file: where `/dev` is read-only, the container never starts.
+    "/dev/termination-log",
     "/var/run/secrets/kubernetes.io",
     "/untaint",
     "/LICENSE",
@@ -23,13 +25,29 @@ const TAKEN: [&str; 4] = [
 
 /// A path that no volume can make visible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "gate {gate}: {} cannot be made visible in a pod: the directory around it would be mounted where the pod has other things that it needs; move it into a directory of its own",
-    path.display()
-)]
-pub struct MountError {
-    gate: String,
-    path: PathBuf,
+pub enum MountError {
+    /// Something else is where the volume would be mounted.
+    #[error(
+        "gate {gate}: {} cannot be made visible in a pod: the directory around it would be mounted where the pod has other things that it needs; move it into a directory of its own",
+        path.display()
+    )]
+    Taken {
+        /// That looks at it.
+        gate: String,
+        /// What it looks at.
+        path: PathBuf,
+    },
+    /// The API server takes no such path of a volume. Where it leads depends on symbolic links.
+    #[error(
+        "gate {gate}: {} cannot be made visible in a pod: no volume can have '..' in its path; write the path without it",
+        path.display()
+    )]
+    LeadsBack {
+        /// That looks at it.
+        gate: String,
+        /// What it looks at.
+        path: PathBuf,
+    },
 }
 
 /// The directories to mount, in order, none within another.
@@ -40,12 +58,19 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
             continue;
         };
         for path in looked_at(&probe.check) {
+            let (gate, looked_at) = (probe.name.clone(), path.to_owned());
+            if path.components().any(|part| part == Component::ParentDir) {
+                return Err(MountError::LeadsBack {
+                    gate,
+                    path: looked_at,
+                });
+            }
             if THERE_ALREADY.iter().any(|own| path.starts_with(own)) {
                 continue;
             }
-            directories.insert(around(path).ok_or_else(|| MountError {
-                gate: probe.name.clone(),
-                path: path.to_owned(),
+            directories.insert(around(path).ok_or(MountError::Taken {
+                gate,
+                path: looked_at,
             })?);
         }
     }

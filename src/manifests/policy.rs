@@ -12,11 +12,12 @@ mod yaml;
 use super::{Manifests, RenderError};
 
 pub use tenants::{Enforcement, Tenants};
+pub(super) use yaml::MOST_CHARACTERS;
 
 /// The policies that hold the account to what the configuration needs, each with its binding, and those against pods
 /// that slip past start-up taints, as far as they are asked for.
 pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
-    let mut documents = Vec::from(nodes::policy(manifests).documents());
+    let mut documents = Vec::from(nodes::policy(manifests).checked()?.documents());
     // Others in the account's pods may have Events of their own to tell.
     if manifests.holds_account() && manifests.configuration.events {
         documents.extend(events::policy(manifests).documents());

@@ -1,5 +1,6 @@
 //! Whether an admission policy holds the account of this process. A dry run shows it, of a change that every policy of
-//! `untaint manifests` refuses. Pure.
+//! `untaint manifests` refuses. Another policy may refuse it too, but that one says nothing of what else the account may do.
+//! Pure.
 //!
 //! The change is a taint that no rule can allow, whatever account the policy is for: what a rule puts back is
 //! `NoSchedule`. The change must be valid, because the server asks policies last.
@@ -14,6 +15,9 @@ use super::view::NodeView;
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
 use crate::taint::{Effect, TaintMatcher};
+
+/// What a policy of `untaint manifests` says of a request for a Node begins with this.
+pub const SIGNATURE: &str = "untaint: ";
 
 const KEY: &str = "untaint.dev/never";
 /// The mildest. A dry run changes nothing; see [`Finding::CarriedOut`] for a server that ignores `dryRun`.
@@ -211,13 +215,15 @@ fn judge(probe: &Probe, answer: &Result<NodeView, ApiError>) -> Finding {
 }
 
 /// The server's words from the name of the policy on (`dispatcher.go` of the plugin `ValidatingAdmissionPolicy`). Without
-/// one, it was something else that refused: a role, the kubelet's restrictions, a webhook, the validation of Nodes.
+/// one of `untaint manifests`, it was something else that refused: a role, the kubelet's restrictions, a webhook, the
+/// validation of Nodes, a policy of somebody else.
 fn refusing_policy(error: &ApiError) -> Option<String> {
     let ApiError::Refused { message, .. } = error else {
         return None;
     };
     let words = &message[message.find("ValidatingAdmissionPolicy '")?..];
-    words.contains("denied request").then(|| words.to_owned())
+    let (_, reason) = words.split_once(" denied request: ")?;
+    reason.starts_with(SIGNATURE).then(|| words.to_owned())
 }
 
 #[cfg(test)]

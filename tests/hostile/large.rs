@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use testkit::taints;
+use untaint::manifests::Part;
 
 use crate::installation::{Installation, Options};
 use crate::request::{JSON_PATCH, Request};
@@ -23,6 +24,43 @@ pub(crate) async fn a_node_with_a_thousand_taints_is_no_trouble() {
         .await;
     assert_eq!(answer.code, 200, "{answer:?}");
     assert_eq!(taints(&answer.body).len(), 1001);
+}
+
+/// A configuration that the server refuses leaves an account with rights and without a policy.
+#[tokio::test]
+async fn the_longest_policy_that_is_written_is_one_that_the_server_takes() {
+    let Some(mut longest) = Installation::account("longest", Options::default()).await else {
+        return;
+    };
+    let mut written = |rules: usize| {
+        let rules = (0..rules).map(|nth| {
+            format!(
+                "- name: r{nth}\n  taint: {{key: example.com/of-a-driver-{nth}, value: x, effect: NoSchedule}}\n  \
+                 gates: [{{name: g, file: {{path: /nonexistent/g}}}}]\n  retaint: {{after: 30s}}\n"
+            )
+        });
+        let head = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
+        let text = format!("{head}{}", rules.collect::<String>());
+        longest.manifests.configuration = untaint::config::parse(&text).unwrap();
+        longest.manifests.text = text;
+        longest.manifests.render(&[Part::Rbac, Part::Policy])
+    };
+    let mut rules = 1000;
+    let error = loop {
+        match written(rules + 10) {
+            Ok(_) => rules += 10,
+            Err(error) => break error.to_string(),
+        }
+        assert!(rules < 1200, "nothing is too long");
+    };
+    assert!(
+        error.starts_with(
+            "the admission policy untaint.longest.agent is too long: one of its expressions has 10"
+        ),
+        "{error}"
+    );
+    let yaml = written(rules).unwrap();
+    longest.cluster.apply(&yaml).await.unwrap();
 }
 
 #[tokio::test]

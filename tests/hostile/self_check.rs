@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::DEADLINE;
 use testkit::agent::Agent;
 use testkit::taints;
@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use untaint::manifests::{Form, Part};
 
 use crate::installation::{Installation, Options};
+use crate::request::{MERGE, Request};
 use crate::work::PROGRAM;
 
 const HELD: &str = "an admission policy holds this account";
@@ -188,6 +189,56 @@ async fn an_agent_that_runs_once_warns_before_it_ends_and_does_not_wait_for_it()
     let mut hurried = agent(&once, "unheld-once", &["--once", "--settle", "0s"]).await;
     let ended = hurried.ended(Duration::from_secs(20)).await.unwrap();
     assert_eq!(ended.code(), Some(0));
+}
+
+/// Then nothing keeps the account from the labels, say. It is not said not to be held either: that is not known.
+#[tokio::test]
+async fn an_account_that_only_a_policy_of_somebody_else_keeps_from_tainting_is_not_said_to_be_held()
+{
+    let Some(foreign) = unheld("foreign-policy", Form::Daemonset).await else {
+        return;
+    };
+    let cluster = foreign.cluster;
+    let policy = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: who-may-untaint}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: ['*'], resources: [nodes], operations: [UPDATE]}
+  matchConditions:
+  - name: user
+    expression: request.userInfo.username == 'system:serviceaccount:foreign-policy:agent'
+  validations:
+  - expression: object.spec.?taints == oldObject.spec.?taints
+    message: only administrators taint
+    reason: Forbidden
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: who-may-untaint}
+spec: {policyName: who-may-untaint, validationActions: [Deny]}
+";
+    cluster.apply(policy).await.unwrap();
+    let node = "foreign-policy";
+    cluster.create_node(node, &TAINTS).await.unwrap();
+    let client = foreign.client_for(node).await;
+    let uri = format!("/api/v1/nodes/{node}");
+    let patch = |body| Request::patch("", &uri, MERGE, body).dry();
+    let taints = patch(json!({"spec": {"taints": []}}));
+    foreign.wait_until_refused(&client, &taints).await;
+    let labels = patch(json!({"metadata": {"labels": {"x": "y"}}}));
+    assert_eq!(labels.send(&client).await.code, 200);
+    let agent = agent(&foreign, node, &[]).await;
+    let refused = async {
+        while !says(&agent, "unknown").await["message"]
+            .as_str()
+            .unwrap()
+            .contains("denied request: only administrators taint")
+        {}
+    };
+    timeout(DEADLINE, refused).await.unwrap();
+    assert_eq!(agent.count(HELD) + agent.count(NOT_HELD), 0);
 }
 
 #[tokio::test]

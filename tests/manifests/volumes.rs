@@ -79,6 +79,8 @@ fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
         "/etc/untaint/ready",
         "/etc/untaint/more/ready",
         "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        // The container runtime makes /dev/termination-log, which it cannot where /dev is read-only.
+        "/dev/nvidia0",
     ] {
         let file = configuration(&format!("gates: [{{name: a, file: {{path: {path}}}}}]"));
         let error = written(&["--config", file.path().to_str().unwrap()]).unwrap_err();
@@ -90,6 +92,31 @@ fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
             )
         );
     }
+}
+
+/// The API server takes no such hostPath, and which directory is meant depends on links.
+#[test]
+fn a_path_that_leads_back_is_an_error_wherever_it_leads() {
+    for path in [
+        "/opt/a/../b/ready",
+        "/opt/a/..",
+        "/etc/cni/../untaint/ready",
+        "/proc/../opt/a/ready",
+        "/sys/../proc/ready",
+    ] {
+        let file = configuration(&format!("gates: [{{name: a, file: {{path: {path}}}}}]"));
+        let error = written(&["--config", file.path().to_str().unwrap()]).unwrap_err();
+        assert_eq!(
+            error,
+            format!(
+                "gate a: {path} cannot be made visible in a pod: no volume can have '..' in its path; write the path \
+                 without it\n"
+            )
+        );
+    }
+    let file = configuration("gates: [{name: a, file: {path: /opt/..data/ready}}]");
+    let objects = Objects::written(&["--config", file.path().to_str().unwrap()]);
+    assert_eq!(mounted(&objects), ["/opt/..data"]);
 }
 
 #[test]

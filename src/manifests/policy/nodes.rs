@@ -4,6 +4,7 @@ use super::yaml::{Message, Named, Policy, Validation};
 use super::{cel, changes, data, owners};
 use crate::manifests::Manifests;
 use crate::manifests::marker::Marker;
+use crate::node::self_check::SIGNATURE;
 
 /// Every request, of every subresource: with `nodes` alone, nodes/status and nodes/proxy would not be looked at.
 const ALL: &str = r#"- apiGroups: [""]
@@ -54,6 +55,7 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
         variables,
         validations,
     }
+    .signed(SIGNATURE)
 }
 
 const ABOUT_OWN: &str = "# Of what the roles allow, this lets through in every request for Nodes what the configuration asks for, on the Node

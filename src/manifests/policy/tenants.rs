@@ -43,7 +43,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     let mut documents = Vec::new();
     if let Some(enforcement) = tenants.tolerations {
         let enforced = Enforced {
-            policy: tolerations::policy(manifests)?,
+            policy: tolerations::policy(manifests)?.checked()?,
             purpose: TOLERATIONS,
             enforcement,
             // Tolerations can be added to a pod that is there.
@@ -53,7 +53,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     }
     if let Some(enforcement) = tenants.node_names {
         let enforced = Enforced {
-            policy: node_names(manifests),
+            policy: node_names(manifests).checked()?,
             purpose: NODE_NAMES,
             enforcement,
             // Later on, each has its Node.

@@ -1,7 +1,12 @@
 //! Policies as YAML.
 
+use super::cel;
+use crate::manifests::RenderError;
 use crate::manifests::pieces::LABELS;
 use crate::manifests::text::{indent, scalar};
+
+/// Of an expression: `expressionSizeCodePointLimit` in github.com/google/cel-go/parser.
+pub(in crate::manifests) const MOST_CHARACTERS: usize = 100_000;
 
 /// A ValidatingAdmissionPolicy.
 pub(super) struct Policy {
@@ -42,7 +47,44 @@ pub(super) enum Message {
     Expression(String),
 }
 
+impl Message {
+    /// The same after these words.
+    fn after(self, words: &str) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(format!("{words}{text}")),
+            Self::Expression(expression) => {
+                Self::Expression(format!("{} + {expression}", cel::string(words)))
+            }
+        }
+    }
+}
+
 impl Policy {
+    /// All its messages begin with these words.
+    pub(super) fn signed(mut self, words: &str) -> Self {
+        let sign = |validation: Validation| Validation {
+            message: validation.message.after(words),
+            ..validation
+        };
+        self.validations = self.validations.into_iter().map(sign).collect();
+        self
+    }
+
+    /// As long as the server takes it.
+    pub(super) fn checked(self) -> Result<Self, RenderError> {
+        let lengths = self
+            .variables
+            .iter()
+            .map(|variable| variable.expression.chars().count());
+        match lengths.max() {
+            Some(length) if length > MOST_CHARACTERS => Err(RenderError::TooLong {
+                policy: self.name,
+                length,
+            }),
+            _ => Ok(self),
+        }
+    }
+
     /// The policy and its binding.
     pub(super) fn documents(&self) -> [String; 2] {
         let binding = self.binding(&self.name, "  validationActions: [Deny]\n");

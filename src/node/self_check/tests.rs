@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-const DENIED: &str = "nodes \"n\" is forbidden: ValidatingAdmissionPolicy 'untaint' with binding 'untaint' denied request: taints";
+const DENIED: &str = "nodes \"n\" is forbidden: ValidatingAdmissionPolicy 'untaint' with binding 'untaint' denied request: untaint: taints";
 
 fn node(version: &str, taints: &[(&str, &str)]) -> NodeView {
     let taints: Vec<_> = taints
@@ -69,6 +69,18 @@ fn only_a_policy_that_refuses_holds_the_account() {
         (
             403,
             r#"nodes "n" is forbidden: is not allowed to modify taints"#,
+        ),
+        // Another's policy, and one that cannot be evaluated.
+        (
+            422,
+            &DENIED.replace("untaint: ", "only administrators untaint: "),
+        ),
+        (
+            403,
+            &DENIED.replace(
+                "untaint: taints",
+                "failed to configure binding: no params found",
+            ),
         ),
         (400, r#"admission webhook "w" does not support dry run"#),
         (403, r#"admission webhook "w" denied the request: no"#),
