@@ -1,9 +1,15 @@
 //! This boot of the machine: when it was, and its id.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
 /// A process that starts so soon after the boot has come up with it: pods of the node start within minutes.
 const SOON: Duration = Duration::from_mins(10);
@@ -19,7 +25,7 @@ pub struct Boot {
 
 /// The boot, if this process has come up with it.
 pub(crate) fn just_now() -> Option<Boot> {
-    let boot = time().ok()?;
+    let boot = time_soon().ok()?;
     let age = SystemTime::now().duration_since(boot).ok()?;
     Some(Boot {
         time: Timestamp::try_from(boot).ok()?,
@@ -43,7 +49,7 @@ impl Span {
     /// `None` where the boot time cannot be read.
     pub(crate) fn now() -> Option<Self> {
         Some(Self {
-            boot: Timestamp::try_from(time().ok()?).ok()?,
+            boot: Timestamp::try_from(time_soon().ok()?).ok()?,
             now: Timestamp::now(),
         })
     }
@@ -57,9 +63,9 @@ impl Span {
     }
 }
 
-/// The id that the kernel has given to this boot, which the kubelet reports too; `None` where it cannot be read.
+/// The id that the kernel has given to this boot, which the kubelet reports too; `None` where it cannot be read soon.
 pub(crate) fn id() -> Option<String> {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let id = read_soon("sys/kernel/random/boot_id").ok()?;
     let id = id.trim();
     is_id(id).then(|| id.to_owned())
 }
@@ -74,11 +80,55 @@ pub fn is_id(text: &str) -> bool {
     groups.eq([8, 4, 4, 4, 12].map(Some))
 }
 
-/// To the second, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too.
+/// To the second, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too. May hang.
 pub(crate) fn time() -> Result<SystemTime, String> {
-    let stat = fs::read_to_string("/proc/stat")
-        .map_err(|error| format!("the boot time is unknown: /proc/stat: {error}"))?;
+    time_in(fs::read_to_string("/proc/stat"))
+}
+
+/// The same for whoever must not hang.
+fn time_soon() -> Result<SystemTime, String> {
+    time_in(read_soon("stat"))
+}
+
+fn time_in(stat: io::Result<String>) -> Result<SystemTime, String> {
+    let stat = stat.map_err(|error| format!("the boot time is unknown: /proc/stat: {error}"))?;
     btime(&stat).ok_or_else(|| "the boot time is unknown: no btime in /proc/stat".into())
+}
+
+/// How long a reading may take that somebody waits for.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Reads a file of `/proc`. In LXC some are of LXCFS, a file system in user space, which may hang: what is not the
+/// kernel's own is read on another thread, one reading at a time.
+fn read_soon(name: &'static str) -> io::Result<String> {
+    static UNANSWERED: Mutex<Option<Receiver<io::Result<String>>>> = Mutex::new(None);
+    if let Ok(mut file) = kernels_own(name) {
+        let mut text = String::new();
+        return file.read_to_string(&mut text).map(|_| text);
+    }
+    let mut unanswered = UNANSWERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let silence = || io::Error::new(io::ErrorKind::TimedOut, "the file system does not answer");
+    let last = unanswered.as_ref().map(Receiver::try_recv);
+    if matches!(last, Some(Err(TryRecvError::Empty))) {
+        return Err(silence());
+    }
+    // A thread that nobody waits for any more must be able to end.
+    let (sender, answer) = sync_channel(1);
+    thread::Builder::new().spawn(move || {
+        let _ = sender.send(fs::read_to_string(Path::new("/proc").join(name)));
+    })?;
+    let read = answer.recv_timeout(PATIENCE);
+    *unanswered = matches!(read, Err(RecvTimeoutError::Timeout)).then_some(answer);
+    read.unwrap_or_else(|_| Err(silence()))
+}
+
+/// Opens a file of `/proc` unless something is mounted over it, which is refused without asking that.
+fn kernels_own(name: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let directory = openat(CWD, "/proc", flags | OFlags::DIRECTORY, Mode::empty())?;
+    let unmounted = ResolveFlags::NO_XDEV;
+    let file = openat2(directory, name, flags, Mode::empty(), unmounted)?;
+    Ok(file.into())
 }
 
 fn btime(stat: &str) -> Option<SystemTime> {

@@ -7,11 +7,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use serde_json::json;
 use testkit::agent::{Agent, write_configuration};
 use testkit::hung::HungFileSystem;
 
 use crate::metrics::LISTEN;
 use crate::scene::{Gates, OnCluster, PROGRAM, TAINT};
+use reloads::threads;
 
 /// How soon a signal ends the program.
 const SOON: Duration = Duration::from_secs(1);
@@ -171,6 +173,40 @@ async fn rules_whose_gates_are_well_go_on_beside_those_whose_gates_hang() {
         for gate in status["rules"][0]["gates"].as_array().unwrap() {
             assert_eq!(gate["state"], "closed", "{gate}");
         }
+        assert_eq!(agent.get("/healthz").await.unwrap().0, 200, "{role:?}");
+        assert_eq!(role.stop(&mut agent).await, Some(0), "{role:?}");
+    }
+}
+
+/// In LXC `/proc/stat`, which has the boot time, is a file of LXCFS.
+#[tokio::test]
+async fn a_boot_time_that_nobody_tells_holds_up_neither_rules_nor_a_signal() {
+    const CHANGES: usize = 30;
+    for (role, node) in As::BOTH.into_iter().zip(["no-boot", "no-boot-as-pid-1"]) {
+        let Some(hung) = HungFileSystem::over(Path::new("/proc/stat")) else {
+            return;
+        };
+        let Some(scene) = OnCluster::with(node, &[TAINT], Gates::closed().await).await else {
+            return;
+        };
+        let command = role.command(&hung);
+        let command: Vec<_> = command.iter().map(String::as_str).collect();
+        let kubeconfig = &scene.kubeconfig;
+        let mut agent = (scene.gates).agent_in(&command, node, kubeconfig, &LISTEN, &[]);
+        agent.wait_for_message("saw the taint").await.unwrap();
+        for change in 0..CHANGES {
+            let label = json!({"metadata": {"labels": {"change": change.to_string()}}});
+            scene.cluster.patch_node(node, &label).await.unwrap();
+        }
+        let seen = CHANGES + 1;
+        agent.wait_for_count("saw the node", seen).await.unwrap();
+        if role == As::AnyProcess {
+            let threads = threads(agent.id());
+            assert!(threads < CHANGES, "{threads} threads");
+        }
+        scene.gates.write_conflist();
+        scene.gates.health.set(200);
+        scene.wait_for_taints(&[]).await;
         assert_eq!(agent.get("/healthz").await.unwrap().0, 200, "{role:?}");
         assert_eq!(role.stop(&mut agent).await, Some(0), "{role:?}");
     }

@@ -101,7 +101,7 @@ async fn gates_that_hang_hold_few_threads_and_processes_however_often_they_are_c
     assert_eq!(role.stop(&mut agent).await, Some(0), "{}", told(&agent));
 }
 
-fn threads(process: u32) -> usize {
+pub(super) fn threads(process: u32) -> usize {
     std::fs::read_dir(format!("/proc/{process}/task"))
         .unwrap()
         .count()

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -11,9 +11,9 @@ use crate::skip::skip;
 
 const NSENTER: &str = "/usr/bin/nsenter";
 const UNSHARE: &str = "/usr/bin/unshare";
-/// Mounts its standard input on its first argument and keeps the namespace until it is killed. Not for ever: a test that
-/// is killed itself does not kill it.
-const HOLD: &str = "mount --internal-only -t fuse -o fd=0,rootmode=40000,user_id=0,group_id=0 hung \"$0\" \
+/// Mounts its standard input on its first argument, with a root of the mode that is its second one, and keeps the
+/// namespace until it is killed. Not for ever: a test that is killed itself does not kill it.
+const HOLD: &str = "mount --internal-only -t fuse -o fd=0,rootmode=$1,user_id=0,group_id=0 hung \"$0\" \
     && echo mounted && exec sleep 600 </dev/null";
 
 /// A FUSE mount without a server, in a mount namespace of its own: whoever looks at a path in it hangs in the kernel until
@@ -33,20 +33,32 @@ impl HungFileSystem {
     /// `None`: this machine does not permit it, and the test has been reported as skipped.
     #[must_use]
     pub fn mount() -> Option<Self> {
-        let mounted = Self::try_to_mount();
+        let dir = TempDir::new().unwrap();
+        let target = dir.path().to_owned();
+        Self::mount_at(&target, "40000", dir)
+    }
+
+    /// One file that nobody can read, in the place of this one.
+    #[must_use]
+    pub fn over(file: &Path) -> Option<Self> {
+        Self::mount_at(file, "100644", TempDir::new().unwrap())
+    }
+
+    fn mount_at(target: &Path, mode: &str, dir: TempDir) -> Option<Self> {
+        let mounted = Self::try_to_mount(target, mode, dir);
         if mounted.is_none() {
             skip("a file system that hangs needs root, mount namespaces and /dev/fuse");
         }
         mounted
     }
 
-    fn try_to_mount() -> Option<Self> {
+    fn try_to_mount(target: &Path, mode: &str, dir: TempDir) -> Option<Self> {
         let mut options = OpenOptions::new();
         let connection = options.read(true).write(true).open("/dev/fuse").ok()?;
-        let dir = TempDir::new().ok()?;
         let mut holder = Command::new(UNSHARE)
             .args(["--mount", "sh", "-c", HOLD])
-            .arg(dir.path())
+            .arg(target)
+            .arg(mode)
             .stdin(connection.try_clone().ok()?)
             .stdout(Stdio::piped())
             .spawn()
