@@ -1,9 +1,9 @@
-//! When this machine booted.
+//! This boot of the machine: when it was, and its id.
 
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// A process that starts so soon after the boot has come up with it: pods of the node start within minutes.
 const SOON: Duration = Duration::from_mins(10);
@@ -25,6 +25,53 @@ pub(crate) fn just_now() -> Option<Boot> {
         time: Timestamp::try_from(boot).ok()?,
         until: Instant::now() + SOON.checked_sub(age)?,
     })
+}
+
+/// What another machine's clock may be ahead of this one's.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
+
+/// From the boot until now, by the clock as it is set now: a step of the clock moves both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// When the machine booted, to the second.
+    pub boot: Timestamp,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Span {
+    /// `None` where the boot time cannot be read.
+    pub(crate) fn now() -> Option<Self> {
+        Some(Self {
+            boot: Timestamp::try_from(time().ok()?).ok()?,
+            now: Timestamp::now(),
+        })
+    }
+
+    /// Whether what was written at this time was written since the boot. Times in the API are whole seconds, as the boot
+    /// time is: the second of the boot counts. A clock that came up behind shows times of earlier boots as times to come:
+    /// those do not count.
+    #[must_use]
+    pub fn has(&self, time: Timestamp) -> bool {
+        self.boot <= time && time.duration_since(self.now) <= CLOCK_SKEW
+    }
+}
+
+/// The id that the kernel has given to this boot, which the kubelet reports too; `None` where it cannot be read.
+pub(crate) fn id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let id = id.trim();
+    is_id(id).then(|| id.to_owned())
+}
+
+/// Whether the text is a UUID. Only then can it be compared: a kubelet may be unable to read the id.
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    let groups = text.split('-').map(|group| {
+        let is_hex = group.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hex.then_some(group.len())
+    });
+    groups.eq([8, 4, 4, 4, 12].map(Some))
 }
 
 /// To the second, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too.
@@ -61,7 +108,45 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_booted_in_the_past() {
+    fn this_machine_booted_in_the_past_and_its_boot_has_an_id() {
         assert!(time().unwrap() < SystemTime::now());
+        let span = Span::now().unwrap();
+        assert!(span.has(span.boot) && span.has(span.now), "{span:?}");
+        assert!(is_id(&id().unwrap()));
+    }
+
+    #[test]
+    fn a_time_is_of_this_boot_from_its_second_on_and_until_now() {
+        let at = |time: &str| format!("2026-03-01T{time}Z").parse::<Timestamp>().unwrap();
+        let span = Span {
+            boot: at("12:00:00"),
+            now: at("12:00:30.5"),
+        };
+        for (time, expected) in [
+            ("11:59:59", false),
+            ("12:00:00", true),
+            ("12:00:30", true),
+            // Of a machine whose clock is ahead.
+            ("12:01:30", true),
+            ("12:01:31", false),
+            ("20:00:00", false),
+        ] {
+            assert_eq!(span.has(at(time)), expected, "{time}");
+        }
+    }
+
+    #[test]
+    fn only_a_uuid_is_a_boot_id() {
+        for (text, expected) in [
+            ("e0d025f9-f289-46ea-ae56-e2309a1f3aa9", true),
+            ("E0D025F9-F289-46EA-AE56-E2309A1F3AA9", true),
+            ("", false),
+            ("e0d025f9f28946eaae56e2309a1f3aa9", false),
+            ("e0d025f9-f289-46ea-ae56-e2309a1f3aa", false),
+            ("e0d025f9-f289-46ea-ae56-e2309a1f3aag", false),
+            ("e0d025f9-f289-46ea-ae56-e2309a1f3aa9-1234", false),
+        ] {
+            assert_eq!(is_id(text), expected, "{text}");
+        }
     }
 }

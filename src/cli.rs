@@ -174,6 +174,9 @@ pub struct RunArgs {
     /// Decide and report, write nothing.
     #[arg(long, env = "UNTAINT_DRY_RUN")]
     pub dry_run: bool,
+    /// Do not ask the server, by a dry run, whether an admission policy holds the account.
+    #[arg(long, env = "UNTAINT_NO_POLICY_CHECK")]
+    pub no_policy_check: bool,
 }
 
 impl RunArgs {

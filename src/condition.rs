@@ -71,9 +71,10 @@ impl Published {
     /// Conditions are merged by their type (`patchMergeKey` of `NodeStatus`), so that no other condition is touched.
     /// The time of the transition moves with the status alone, and that of the heartbeat with every write, as the API has
     /// it. Unlike the kubelet, untaint writes only what has changed: the heartbeat tells when that was, not that the agent
-    /// is alive.
+    /// is alive. `leftover`: what the Node says was written before this boot, and nobody can go by it: it is written again
+    /// whatever it says.
     #[must_use]
-    pub fn patch(&self, node: &NodeView, now: Timestamp) -> Option<Value> {
+    pub fn patch(&self, node: &NodeView, leftover: bool, now: Timestamp) -> Option<Value> {
         let known = self.known(node);
         let is_told = |known: &NodeCondition| {
             // What the Node says was earned with a whole `stableFor`, and no gate has closed since.
@@ -84,7 +85,7 @@ impl Published {
                 && known.reason.as_deref() == Some(self.reason)
                 && known.message.as_deref() == Some(&self.message)
         };
-        if known.is_some_and(is_told) {
+        if !leftover && known.is_some_and(is_told) {
             return None;
         }
         let same_status = known.filter(|known| known.status == self.status);
@@ -158,7 +159,7 @@ mod tests {
         let told = Published::new(KIND, State::Open, true, "");
         let ready = json!([{"type": "Ready", "status": "True"}]);
         assert_eq!(
-            told.patch(&node(&ready), now()),
+            told.patch(&node(&ready), false, now()),
             Some(json!({
                 "metadata": {"uid": "u"},
                 "status": {"conditions": [{
@@ -176,10 +177,30 @@ mod tests {
     #[test]
     fn what_the_node_says_already_is_not_written_again_whenever_it_was_written() {
         let told = Published::new(KIND, State::Closed, false, "agent: refused");
-        let mut known = told.patch(&node(&json!([])), now()).unwrap();
+        let mut known = told.patch(&node(&json!([])), false, now()).unwrap();
         let conditions = known["status"]["conditions"].take();
         let later = "2026-02-01T12:00:00Z".parse().unwrap();
-        assert_eq!(told.patch(&node(&conditions), later), None);
+        assert_eq!(told.patch(&node(&conditions), false, later), None);
+    }
+
+    #[test]
+    fn what_was_written_before_the_boot_is_written_again_and_what_it_had_earned_is_not_kept() {
+        let open = Published::new(KIND, State::Open, true, "");
+        let stabilizing = Published::new(KIND, State::Open, false, "");
+        let known = open.patch(&node(&json!([])), false, now()).unwrap();
+        let node = node(&known["status"]["conditions"]);
+        let later = "2026-02-01T12:00:00Z".parse().unwrap();
+        assert_eq!(stabilizing.patch(&node, false, later), None);
+        for (told, status, since) in [
+            (open, "True", "2026-01-01T12:00:00Z"),
+            (stabilizing, "False", "2026-02-01T12:00:00Z"),
+        ] {
+            let patch = told.patch(&node, true, later).unwrap();
+            let condition = &patch["status"]["conditions"][0];
+            assert_eq!(condition["status"], status);
+            assert_eq!(condition["lastTransitionTime"], since);
+            assert_eq!(condition["lastHeartbeatTime"], "2026-02-01T12:00:00Z");
+        }
     }
 
     #[test]
@@ -209,7 +230,7 @@ mod tests {
             (State::Unknown, "2026-01-01T12:00:00Z"),
         ] {
             let told = Published::new(KIND, gates, false, "new");
-            let patch = told.patch(&node(&before), now()).unwrap();
+            let patch = told.patch(&node(&before), false, now()).unwrap();
             let condition = &patch["status"]["conditions"][0];
             assert_eq!(condition["lastTransitionTime"], expected);
             assert_eq!(condition["lastHeartbeatTime"], "2026-01-01T12:00:00Z");

@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use notify::event::ModifyKind;
 use notify::{ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::blocking::joined;
+use crate::blocking::{Places, joined};
+
+/// Paths whose watches are being placed.
+static PLACES: Places = Places::new();
 
 /// Watches a file, or a directory and its entries, also while it does not exist. Dropping it ends the watch.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ struct Target {
 
 #[derive(Debug)]
 enum State {
+    /// Not watched yet, or at the wrong places.
+    Unplaced,
     /// On a blocking thread, as a file system that hangs also hangs whoever wants to watch it.
     Placing(JoinHandle<notify::Result<Placed>>),
     Watching(Placed),
@@ -48,7 +53,7 @@ struct Placed {
 }
 
 impl FsWatch {
-    /// Begins to watch `path`. To be called on the runtime.
+    /// Watches `path` from the first call of [`Self::changed`].
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self::of(path, false)
@@ -66,10 +71,9 @@ impl FsWatch {
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
             through_siblings,
         };
-        let state = State::place(&target);
         Self {
             target,
-            state,
+            state: State::Unplaced,
             warned: false,
         }
     }
@@ -77,44 +81,49 @@ impl FsWatch {
     /// Tries again where watches were refused. For who polls rarely: each try costs a thread and an inotify instance.
     pub fn retry(&mut self) {
         if matches!(self.state, State::Refused) {
-            self.state = State::place(&self.target);
+            self.state = State::Unplaced;
         }
     }
 
     /// Completes when the path may have changed since the last time, and once whenever the watch is in place.
     ///
     /// Events coalesce, and none that comes between two calls is lost. An event after which the watch has to be placed
-    /// anew completes it at once: placing may take as long as the file system wants. Safe to cancel. Where watches are refused
-    /// (no inotify instances left, a security module) it warns once and does not complete any more.
+    /// again completes it at once: placing may take as long as the file system wants. Safe to cancel. Where watches are
+    /// refused (no inotify instances left, a security module) it warns once and does not complete any more.
     pub async fn changed(&mut self) {
-        match &mut self.state {
-            State::Placing(task) => {
-                self.state = joined(task).await.map_or_else(
-                    |error| {
-                        if !std::mem::replace(&mut self.warned, true) {
-                            warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
-                        }
-                        State::Refused
-                    },
-                    State::Watching,
-                );
-                // What happened before the watches were in place raised no event.
+        loop {
+            match &mut self.state {
+                State::Unplaced => {
+                    let entry = PLACES.enter(self.target.path.as_os_str()).await;
+                    let target = self.target.clone();
+                    self.state = State::Placing(entry.spawn(move || Placed::new(&target)));
+                }
+                State::Placing(task) => {
+                    self.state = joined(task).await.map_or_else(
+                        |error| {
+                            if !std::mem::replace(&mut self.warned, true) {
+                                warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
+                            }
+                            State::Refused
+                        },
+                        State::Watching,
+                    );
+                    // What happened before the watches were in place raised no event.
+                    return;
+                }
+                State::Watching(placed) => {
+                    if placed.moved.changed().await.is_err() {
+                        // notify's thread has ended: the program is about to.
+                        return pending().await;
+                    }
+                    if *placed.moved.borrow() {
+                        self.state = State::Unplaced;
+                    }
+                    return;
+                }
+                State::Refused => return pending().await,
             }
-            State::Watching(placed) => match placed.moved.changed().await {
-                Ok(()) if *placed.moved.borrow() => self.state = State::place(&self.target),
-                Ok(()) => {}
-                // notify's thread has ended: the program is about to.
-                Err(_) => pending().await,
-            },
-            State::Refused => pending().await,
         }
-    }
-}
-
-impl State {
-    fn place(target: &Target) -> Self {
-        let target = target.clone();
-        Self::Placing(spawn_blocking(move || Placed::new(&target)))
     }
 }
 

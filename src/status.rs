@@ -15,6 +15,8 @@ pub struct Status {
     pub configuration: ConfigurationStatus,
     /// The connection to the API server.
     pub api: ApiStatus,
+    /// Whether an admission policy holds the account.
+    pub policy: PolicyStatus,
     /// In the order of the configuration.
     pub rules: Vec<RuleStatus>,
 }
@@ -63,6 +65,21 @@ pub struct ApiStatus {
     /// The last failure of any request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<Incident>,
+}
+
+/// Whether an admission policy holds the account that the process acts as.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyStatus {
+    /// One of [`Self::WORDS`].
+    pub state: &'static str,
+    /// Which policy, or what to do, or why nothing is known.
+    pub message: String,
+}
+
+impl PolicyStatus {
+    /// Every word of `state`.
+    pub const WORDS: [&'static str; 4] = ["held", "not-held", "unknown", "unchecked"];
 }
 
 /// Something that happened once.

@@ -13,31 +13,30 @@ use untaint::manifests::{Account, Form, Manifests, Part, Tenants};
 use crate::TAINT;
 use crate::connection::Connection;
 use crate::samples::Samples;
-use crate::table::Row;
+use crate::table::{Row, Target};
 
-const NAMESPACE: &str = "held";
 const NAME: &str = "agent";
-const CONFIGURATION: &str = "apiVersion: untaint/v1alpha1
-kind: UntaintConfiguration
-rules:
-- {name: bench, taint: {key: example.com/not-ready}, gates: []}
-";
+/// As many rules as nobody has.
+const MANY: usize = 500;
 
-pub(crate) async fn measure(cluster: &Cluster, rounds: u32) -> Result<Row> {
-    let [free, held] = [TempDir::new()?, TempDir::new()?];
+/// With one rule, and with as many as nobody has.
+pub(crate) async fn measure(cluster: &Cluster, rounds: u32) -> Result<[Row; 2]> {
+    let directories = [TempDir::new()?, TempDir::new()?, TempDir::new()?];
+    let [free, held, held_by_many] = &directories;
     cluster.create_node("free", &[]).await?;
-    cluster.create_node("held", &[]).await?;
     cluster.agent_kubeconfig(free.path(), "free").await?;
-    install(cluster).await?;
-    let token = cluster.token_for_node(NAMESPACE, NAME, "held").await?;
-    let kubeconfig = cluster.kubeconfig(held.path(), &token)?;
-    let client = cluster::client(&kubeconfig).await?;
-    timeout(DEADLINE, async { while labels(&client).await.is_ok() {} }).await?;
+    install(cluster, "held", 1, held).await?;
+    install(cluster, "held-by-many", MANY, held_by_many).await?;
 
     let open = |directory| Connection::open(cluster.address(), directory, Version::HTTP_11);
     let mut subjects = [
         ("free", open(free.path()).await?, Samples::default()),
         ("held", open(held.path()).await?, Samples::default()),
+        (
+            "held-by-many",
+            open(held_by_many.path()).await?,
+            Samples::default(),
+        ),
     ];
     for _ in 0..rounds {
         for (node, connection, samples) in &mut subjects {
@@ -45,19 +44,48 @@ pub(crate) async fn measure(cluster: &Cluster, rounds: u32) -> Result<Row> {
             samples.push(connection.untaint(&node).await?.1);
         }
     }
-    let [(_, _, free), (_, _, held)] = subjects;
-    let result = format!("{held}, without {free}");
-    let row = Row::new("one PATCH under the admission policy, × without it", result);
-    Ok(row.ratio(held.median() / free.median()))
+    let [(_, _, free), (_, _, held), (_, _, held_by_many)] = subjects;
+    let row = |what: &str, held: &Samples| {
+        let row = Row::new(
+            &format!("one PATCH under the admission policy{what}, × without it"),
+            format!("{held}, without {free}"),
+        );
+        let ratio = held.median() / free.median();
+        row.ratio(ratio).target(Target::at_most(ratio, 1.5, "×"))
+    };
+    Ok([
+        row("", &held),
+        row(&format!(" with {MANY} rules"), &held_by_many),
+    ])
 }
 
-async fn install(cluster: &Cluster) -> Result<()> {
+/// The last is for the taint of every Node here.
+fn configuration(rules: usize) -> String {
+    let others = (1..rules).map(|nth| {
+        format!(
+            "- name: r{nth}\n  taint: {{key: example.com/{nth}, value: x, effect: NoSchedule}}\n  \
+             nodeSelector: {{pool: large}}\n  gates: [{{name: g, file: {{path: /nonexistent}}}}]\n  \
+             retaint: {{after: 30s}}\n  publishCondition: {{type: example.com/{nth}}}\n"
+        )
+    });
+    let others: String = others.collect();
+    format!(
+        "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n{others}\
+         - {{name: bench, taint: {{key: example.com/not-ready}}, gates: []}}\n"
+    )
+}
+
+/// An account that is held to so many rules, and a Node of the same name, with the credentials of an agent there in the
+/// directory. Returns when the policy is in force.
+async fn install(cluster: &Cluster, name: &str, rules: usize, directory: &TempDir) -> Result<()> {
+    cluster.create_node(name, &[]).await?;
+    let text = configuration(rules);
     let manifests = Manifests {
-        text: CONFIGURATION.into(),
-        configuration: config::parse(CONFIGURATION)?,
+        configuration: config::parse(&text)?,
+        text,
         form: Form::Daemonset,
         account: Account {
-            namespace: NAMESPACE.into(),
+            namespace: name.into(),
             name: NAME.into(),
         },
         image: "untaint".into(),
@@ -68,8 +96,8 @@ async fn install(cluster: &Cluster) -> Result<()> {
         tenants: Tenants::default(),
     };
     let accounts = format!(
-        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n---\n\
-         apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {NAME}, namespace: {NAMESPACE}}}\n"
+        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n---\n\
+         apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {NAME}, namespace: {name}}}\n"
     );
     cluster.apply(&accounts).await?;
     let rights = manifests.render(&[Part::Rbac])?;
@@ -87,13 +115,21 @@ async fn install(cluster: &Cluster) -> Result<()> {
         while cluster.kubectl(&can).await.is_err() {}
     })
     .await?;
-    cluster.apply(&manifests.render(&[Part::Policy])?).await
+    cluster.apply(&manifests.render(&[Part::Policy])?).await?;
+    let token = cluster.token_for_node(name, NAME, name).await?;
+    let kubeconfig = cluster.kubeconfig(directory.path(), &token)?;
+    let client = cluster::client(&kubeconfig).await?;
+    timeout(DEADLINE, async {
+        while labels(&client, name).await.is_ok() {}
+    })
+    .await?;
+    Ok(())
 }
 
 /// What only the policy refuses.
-async fn labels(client: &kube::Client) -> Result<Value> {
+async fn labels(client: &kube::Client, node: &str) -> Result<Value> {
     let patch = json!({"metadata": {"labels": {"x": "y"}}});
-    let request = Request::patch("/api/v1/nodes/held?dryRun=All")
+    let request = Request::patch(format!("/api/v1/nodes/{node}?dryRun=All"))
         .header("content-type", "application/merge-patch+json")
         .body(patch.to_string().into_bytes())?;
     Ok(client.request(request).await?)

@@ -102,9 +102,11 @@ impl<'a> Subject<'a> {
         Ok(fs::rename(path.join(UNFINISHED), path.join(FINISHED))?)
     }
 
-    /// What the agent has asked of the server.
+    /// What the agent has asked of the server for the main job.
     pub(crate) async fn requests(&self) -> Result<Vec<AuditEntry>> {
-        let is_own = |entry: &AuditEntry| entry.node.as_deref() == Some(self.node.as_str());
+        let is_own = |entry: &AuditEntry| {
+            entry.node.as_deref() == Some(self.node.as_str()) && !entry.uri.contains("dryRun")
+        };
         self.cluster.requests(is_own).await
     }
 }

@@ -85,6 +85,8 @@ async fn demonstrate(show_metrics: bool) -> Result<bool> {
         node_name: NODE.into(),
         once: None,
         dry_run: false,
+        // The stand-in has no policies.
+        policy_check: false,
         counters: counters.clone(),
         events: None,
     };

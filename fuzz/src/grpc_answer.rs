@@ -6,6 +6,7 @@
 use std::iter;
 
 use untaint::config::{Endpoint, Grpc};
+use untaint::gate::busy::Busy;
 use untaint::gate::{Stream, grpc};
 
 use super::server::{Answer, ends};
@@ -40,9 +41,13 @@ pub fn check(input: &[u8]) -> bool {
         },
         service: String::new(),
     };
-    let outcome = ends(grpc::check_over(&spec, async |_: &Endpoint| {
-        Ok(Box::new(Answer::new(&connection, *chunk, has_request)) as Box<dyn Stream>)
-    }));
+    let outcome = ends(grpc::check_over(
+        &spec,
+        &Busy::default(),
+        async |_: &Endpoint, _: &Busy| {
+            Ok(Box::new(Answer::new(&connection, *chunk, has_request)) as Box<dyn Stream>)
+        },
+    ));
     let told = outcome.message();
     assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
     assert!(!told.contains(char::is_control), "{told:?}");

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 
 use untaint::config::{Endpoint, Expect, HttpGet, Scheme, StatusRange};
+use untaint::gate::busy::Busy;
 use untaint::gate::{Stream, http_get};
 
 use super::server::{Answer, ends};
@@ -31,11 +32,15 @@ pub fn check(input: &[u8]) -> bool {
     };
     let answers: Vec<_> = answers.split(|byte| *byte == END).collect();
     let connections = Cell::new(0);
-    let outcome = ends(http_get::check_over(&spec, async |_: &Endpoint| {
-        let answer = answers.get(connections.replace(connections.get() + 1));
-        let answer = answer.ok_or("connection refused")?;
-        Ok(Box::new(Answer::new(answer, *chunk, is_request)) as Box<dyn Stream>)
-    }));
+    let outcome = ends(http_get::check_over(
+        &spec,
+        &Busy::default(),
+        async |_: &Endpoint, _: &Busy| {
+            let answer = answers.get(connections.replace(connections.get() + 1));
+            let answer = answer.ok_or("connection refused")?;
+            Ok(Box::new(Answer::new(answer, *chunk, is_request)) as Box<dyn Stream>)
+        },
+    ));
     let told = outcome.message();
     assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
     assert!(!told.contains(char::is_control), "{told:?}");

@@ -7,9 +7,9 @@ use super::conditions::ConditionWrite;
 use super::once::Once;
 use super::pending::{Answer, Pending};
 use super::rule::RuleAtWork;
-use crate::api::ApiError;
 use crate::node;
 use crate::node::patch::{Action, Change, Wanted};
+use crate::node::self_check::SelfCheck;
 use crate::node::view::NodeView;
 use crate::node::writes::{Next, Verdict};
 
@@ -50,7 +50,10 @@ impl<'a> Agent<'a> {
         let Some(node) = self.latest.get() else {
             return Pending::NONE;
         };
-        let call = match self.writes.next(now, node, &wanted(&self.rules)) {
+        let call = match self
+            .writes
+            .next(now, node, &wanted(&self.rules, self.self_check.as_ref()))
+        {
             Next::Send(change) => Call::Send(change),
             Next::Read => Call::Read(node.metadata.uid.clone()),
             Next::Wait(until) => {
@@ -79,7 +82,10 @@ impl<'a> Agent<'a> {
         let now = Instant::now();
         let verdict = match call {
             Call::Send(change) => self.writes.sent(now, change, &answer),
-            Call::Read(_) => self.writes.read(now, &wanted(&self.rules), &answer),
+            Call::Read(_) => {
+                self.writes
+                    .read(now, &wanted(&self.rules, self.self_check.as_ref()), &answer)
+            }
             Call::Confirm(_) => None,
         };
         if let (Call::Read(_), Ok(node)) = (call, &answer) {
@@ -109,18 +115,17 @@ impl<'a> Agent<'a> {
             }
             _ => {}
         }
-        let asked = answer.as_ref().err().and_then(ApiError::retry_after);
+        if let (Call::Confirm(_), Some(once), Err(error)) = (call, &mut self.once, &answer) {
+            once.postpone(now, error);
+        }
         match answer {
             Ok(node) => self.offer_answer(call.uid(), node),
             Err(error) if error.is_not_found() => self.gone(call.uid()),
-            Err(error) => self.connection.request_failed(&error),
+            Err(error) => self.request_failed(&error),
         }
         if is_confirmed {
             self.step(now, None);
             return self.once.as_ref().is_some_and(|once| once.is_due(now));
-        }
-        if let (Call::Confirm(_), Some(once)) = (call, &mut self.once) {
-            once.postpone(now, asked.unwrap_or_default());
         }
         false
     }
@@ -161,8 +166,11 @@ impl<'a> Agent<'a> {
 }
 
 /// What waits for nothing but a write.
-pub(super) fn wanted(rules: &[RuleAtWork]) -> Wanted<'_> {
+pub(super) fn wanted<'r>(rules: &'r [RuleAtWork], self_check: Option<&'r SelfCheck>) -> Wanted<'r> {
     let mut wanted = Wanted::default();
+    wanted
+        .remove
+        .extend(self_check.and_then(SelfCheck::leftover));
     for rule in rules {
         match rule.wants() {
             Some(Action::Remove) => wanted.remove.push(&rule.rule().taint),

@@ -6,6 +6,7 @@ use tracing::{debug, info, warn};
 
 use super::Agent;
 use super::pending::{Answer, Pending};
+use crate::api::ApiError;
 use crate::backoff::jittered;
 use crate::logging::Repetition;
 use crate::node;
@@ -23,11 +24,15 @@ pub(super) struct ConditionWrite {
 pub(super) struct ConditionWrites {
     /// Not before, as the server has it.
     not_before: Option<Instant>,
+    /// Whether the last one failed because the credentials were refused.
+    refused: bool,
     failure: Repetition,
 }
 
 impl ConditionWrites {
     fn take(&mut self, now: Instant, condition: &str, answer: &Answer) {
+        let error = answer.as_ref().err();
+        self.refused = error.is_some_and(ApiError::refuses_credentials);
         match answer {
             Ok(_) if self.failure.end() => info!(condition, "published a condition again"),
             Ok(_) => debug!(condition, "published a condition"),
@@ -46,12 +51,26 @@ impl ConditionWrites {
     }
 }
 
+impl ConditionWrites {
+    pub(super) fn are_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// What the server asked of who had the credentials before is not asked of who has others.
+    pub(super) fn credentials_renewed(&mut self) {
+        if std::mem::take(&mut self.refused) {
+            self.not_before = None;
+        }
+    }
+}
+
 impl<'a> Agent<'a> {
     /// Starts the write of the first condition that is due now, if there is one.
     pub(super) fn next_condition(&mut self, now: Instant) -> Pending<'a, ConditionWrite> {
         let node = self.latest.get();
         let mut due = self.rules.iter_mut();
-        let due = due.find_map(|rule| rule.next_condition(now, node, self.conditions.not_before));
+        let (since_boot, not_before) = (&self.since_boot, self.conditions.not_before);
+        let due = due.find_map(|rule| rule.next_condition(now, node, since_boot, not_before));
         let Some(((kind, patch), node)) = due.zip(node) else {
             return Pending::NONE;
         };
@@ -79,7 +98,7 @@ impl<'a> Agent<'a> {
                 self.offer_answer(&write.uid, node);
             }
             Err(error) if error.is_not_found() => self.gone(&write.uid),
-            Err(error) => self.connection.request_failed(&error),
+            Err(error) => self.request_failed(&error),
         }
     }
 

@@ -29,6 +29,12 @@ impl Connection {
         }
     }
 
+    /// What the watch told is too old: it has ended, and the next one has not told all yet.
+    pub(super) fn outdated(&mut self) {
+        self.watching = false;
+        debug!("the next watch takes long to begin");
+    }
+
     /// Without an error, the server ended the watch in good order: it goes on where it was.
     pub(super) fn watch_ended(&mut self, error: Option<&ApiError>) {
         let Some(error) = error else {

@@ -17,6 +17,8 @@ use crate::status::GateStatus;
 pub(crate) struct ObservedGates {
     rule: String,
     gates: Vec<ObservedGate>,
+    /// When one may have changed by time alone.
+    changes_at: Option<Instant>,
     surroundings: Surroundings,
 }
 
@@ -33,6 +35,7 @@ impl ObservedGates {
         Self {
             rule: rule.name.clone(),
             gates: rule.gates.iter().map(ObservedGate::new).collect(),
+            changes_at: None,
             surroundings,
         }
     }
@@ -67,6 +70,12 @@ impl ObservedGates {
         self.gates.iter().all(|gate| gate.gate.is_evaluated())
     }
 
+    /// See [`GateAtWork::is_open_but_for_api`].
+    pub(crate) fn are_open_but_for_api(&self) -> bool {
+        let mut gates = self.gates.iter();
+        gates.all(|gate| gate.gate.is_open_but_for_api())
+    }
+
     /// What they say together.
     pub(crate) fn together(&self) -> State {
         let mut together = State::Open;
@@ -90,6 +99,7 @@ impl ObservedGates {
 
     /// See [`GateAtWork::rest`].
     pub(crate) fn rest(&mut self, now: Instant) {
+        self.changes_at = None;
         for gate in &mut self.gates {
             gate.gate.rest();
             gate.observe(now, &self.rule);
@@ -98,10 +108,18 @@ impl ObservedGates {
 
     /// See [`GateAtWork::see`].
     pub(crate) fn see(&mut self, now: Instant, node: &NodeSight) {
+        let clock = Timestamp::now();
+        let mut lasts = None;
         for gate in &mut self.gates {
-            gate.gate.see(node);
+            lasts = lasts.into_iter().chain(gate.gate.see(node, clock)).min();
             gate.observe(now, &self.rule);
         }
+        self.changes_at = lasts.map(|lasts| now + lasts);
+    }
+
+    /// When they are to see the Node again, although it has not changed.
+    pub(crate) fn changes_at(&self) -> Option<Instant> {
+        self.changes_at
     }
 
     /// Takes in an update if it is of one of these gates, and gives whether it is.

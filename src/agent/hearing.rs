@@ -1,9 +1,12 @@
 //! What is heard of the own Node, from the watch and in answers.
 
+use std::time::Instant;
+
 use tracing::{debug, warn};
 
 use super::Agent;
 use crate::api::watch::News;
+use crate::boot::Span;
 use crate::node::view::NodeView;
 use crate::node::writes::Writes;
 
@@ -21,6 +24,7 @@ impl Agent<'_> {
                 }
             }
             News::Ended(error) => self.connection.watch_ended(error.as_ref()),
+            News::Outdated => self.connection.outdated(),
         }
     }
 
@@ -37,6 +41,9 @@ impl Agent<'_> {
         let resource_version = node.metadata.resource_version;
         if self.latest.offer(node) {
             debug!(resource_version, "saw the node");
+            if let Some(node) = self.latest.get() {
+                self.since_boot = self.witness.see(node, Span::now(), Instant::now());
+            }
         } else {
             debug!(resource_version, "dropped a node older than the one known");
         }

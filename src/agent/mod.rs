@@ -8,7 +8,10 @@ mod hearing;
 mod once;
 mod pending;
 mod reload;
+mod renewal;
 mod rule;
+mod self_check;
+mod snapshot;
 mod teller;
 
 use std::sync::Arc;
@@ -22,20 +25,22 @@ use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, News};
 use crate::boot::{self, Boot};
 use crate::events;
-use crate::gate::observation::{NodeSight, Sight};
+use crate::gate::observation::{NodeSight, NodeWitness, Sight, SinceBoot};
 use crate::gate::report::Update;
 use crate::gate::set::Surroundings;
 use crate::metrics::Counters;
 use crate::node;
 use crate::node::patch::Change;
+use crate::node::self_check::SelfCheck;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
-use crate::status::{ApiStatus, ConfigurationStatus, Incident, NodeStatus, Status};
+use crate::status::{ConfigurationStatus, Incident, Status};
 use conditions::ConditionWrites;
 use connection::Connection;
 use once::Once;
 use pending::Pending;
+use renewal::Renewal;
 use rule::RuleAtWork;
 use teller::Teller;
 
@@ -54,6 +59,8 @@ pub struct Options {
     pub once: Option<Duration>,
     /// Write nothing, whatever the rules say.
     pub dry_run: bool,
+    /// See whether a policy holds the account.
+    pub policy_check: bool,
     /// Count here what happens.
     pub counters: Counters,
     /// Tell of it here, where the configuration says so.
@@ -96,11 +103,19 @@ struct Agent<'a> {
     /// The boot that this process came up with, if it did.
     boot: Option<Boot>,
     latest: Latest,
+    /// What the Node is evidence of.
+    witness: NodeWitness,
+    since_boot: SinceBoot,
     seen: bool,
     writes: Writes,
     /// When the writes have something to do by time alone.
     write_at: Option<Instant>,
     conditions: ConditionWrites,
+    /// `None`: nobody wants to know whether a policy holds the account.
+    self_check: Option<SelfCheck>,
+    /// When it has something to do by time alone.
+    check_at: Option<Instant>,
+    renewal: Renewal,
     once: Option<Once>,
     urgent: watch::Sender<bool>,
     connection: Connection,
@@ -120,6 +135,7 @@ impl<'a> Agent<'a> {
         status: watch::Sender<Option<Status>>,
         urgent: watch::Sender<bool>,
     ) -> Self {
+        let self_check = self_check::begin(&options);
         let (sender, updates) = mpsc::channel(QUEUE);
         let (sight, node) = watch::channel(NodeSight::default());
         let surroundings = Surroundings {
@@ -141,10 +157,15 @@ impl<'a> Agent<'a> {
             teller: Teller::new(options.counters, options.events),
             boot: boot::just_now(),
             latest: Latest::default(),
+            witness: NodeWitness::new(boot::id()),
+            since_boot: SinceBoot::default(),
             seen: false,
             writes: Writes::default(),
             write_at: None,
             conditions: ConditionWrites::default(),
+            self_check,
+            check_at: None,
+            renewal: Renewal::default(),
             once: options.once.map(Once::new),
             urgent,
             connection: Connection::default(),
@@ -167,6 +188,7 @@ impl<'a> Agent<'a> {
     ) {
         let mut pending = Pending::NONE;
         let mut writing = Pending::NONE;
+        let mut checking = Pending::NONE;
         let mut alive_until = None;
         loop {
             // All that is known comes before what follows from it.
@@ -192,6 +214,11 @@ impl<'a> Agent<'a> {
             if writing.is_none() {
                 writing = self.next_condition(now);
             }
+            if checking.is_none() {
+                let idle = pending.is_none() && writing.is_none();
+                checking = self.next_self_check(now, idle);
+            }
+            self.wait_for_credentials();
             self.update_status();
             // While open gates count for something, it must be noticed when this loop does not run.
             let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
@@ -199,6 +226,7 @@ impl<'a> Agent<'a> {
             let wake = self
                 .wake_at(&pending, &writing)
                 .into_iter()
+                .chain(self.check_at)
                 .chain(alive_until)
                 .min();
             tokio::select! {
@@ -212,6 +240,8 @@ impl<'a> Agent<'a> {
                     }
                 }
                 (write, answer) = writing.answered() => self.take_condition(&write, answer),
+                (probe, answer) = checking.answered() => self.take_self_check(&probe, &answer),
+                () = self.renewal.done() => self.credentials_renewed(),
                 // For the snapshot alone.
                 Ok(()) = self.failures.changed() => {}
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
@@ -225,6 +255,7 @@ impl<'a> Agent<'a> {
         let sight = NodeSight {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
+            since_boot: self.since_boot.clone(),
         };
         for rule in &mut self.rules {
             if !rule.is_in(change) {
@@ -238,13 +269,17 @@ impl<'a> Agent<'a> {
             }
         });
         let node = self.latest.get();
-        let waits_for_node = |rule: &RuleAtWork| node.is_none() && rule.all_open();
-        let mut rules = self.rules.iter();
-        let urgent = rules.any(|rule| waits_for_node(rule) || rule.wants().is_some());
+        let urgent = self.rules.iter().any(RuleAtWork::waits_for_api);
         self.urgent
             .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
         if let Some(once) = &mut self.once {
-            let settled = node.is_some_and(|node| !node.may_be_tainted_by_karpenter());
+            let is_left = |node| {
+                self.self_check
+                    .as_ref()
+                    .is_some_and(|check| check.has_left(node))
+            };
+            let settled =
+                node.is_some_and(|node| !node.may_be_tainted_by_karpenter() && !is_left(node));
             once.step(now, settled && self.rules.iter().all(RuleAtWork::is_done));
         }
     }
@@ -256,28 +291,5 @@ impl<'a> Agent<'a> {
                 return;
             }
         }
-    }
-
-    fn update_status(&mut self) {
-        let status = Status {
-            version: env!("CARGO_PKG_VERSION"),
-            node: NodeStatus {
-                name: self.node_name.clone(),
-                seen: self.seen,
-                resource_version: self.latest.get().map(|node| node.metadata.resource_version),
-            },
-            configuration: self.configuration.clone(),
-            api: ApiStatus {
-                watching: self.connection.is_watching(),
-                last_error: self.failures.borrow_and_update().clone(),
-            },
-            rules: self.rules.iter().map(RuleAtWork::status).collect(),
-        };
-        self.status.send_if_modified(|known| {
-            known.as_ref() != Some(&status) && {
-                *known = Some(status);
-                true
-            }
-        });
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
 
 /// Longest wait before another last look after one that failed.
@@ -12,6 +13,8 @@ const RETRY_BASE: Duration = Duration::from_secs(1);
 pub(super) struct Once {
     settle: Duration,
     due_at: Option<Instant>,
+    /// Whether the last look failed because the credentials were refused.
+    waits_for_credentials: bool,
     backoff: Backoff,
 }
 
@@ -20,6 +23,7 @@ impl Once {
         Self {
             settle,
             due_at: None,
+            waits_for_credentials: false,
             backoff: Backoff::new(RETRY_BASE),
         }
     }
@@ -42,9 +46,22 @@ impl Once {
     }
 
     /// The last look failed: look again, but not before the server wants to be asked.
-    pub(super) fn postpone(&mut self, now: Instant, asked: Duration) {
+    pub(super) fn postpone(&mut self, now: Instant, error: &ApiError) {
+        let asked = error.retry_after().unwrap_or_default();
         let wait = self.backoff.next(RETRY_CAP).max(jittered(asked));
         self.due_at = self.due_at.map(|_| now + wait);
+        self.waits_for_credentials = error.refuses_credentials();
+    }
+
+    pub(super) fn waits_for_credentials(&self) -> bool {
+        self.waits_for_credentials && self.due_at.is_some()
+    }
+
+    /// What waits because those before were refused is due now.
+    pub(super) fn credentials_renewed(&mut self, now: Instant) {
+        if std::mem::take(&mut self.waits_for_credentials) {
+            self.due_at = self.due_at.map(|due_at| due_at.min(now));
+        }
     }
 }
 
@@ -73,11 +90,33 @@ mod tests {
         let start = Instant::now();
         let mut once = Once::new(Duration::ZERO);
         once.step(start, true);
-        once.postpone(start, Duration::from_secs(10));
+        once.postpone(start, &refused(503, 10));
         once.step(start, true);
         assert!(once.due_at() >= Some(start + Duration::from_secs(10)));
         once.step(start, false);
-        once.postpone(start, Duration::ZERO);
+        once.postpone(start, &refused(503, 0));
         assert_eq!(once.due_at(), None);
+    }
+
+    #[test]
+    fn other_credentials_end_the_wait_after_a_look_that_was_refused_for_those_before() {
+        let start = Instant::now();
+        for (code, is_due) in [(401, true), (503, false)] {
+            let mut once = Once::new(Duration::ZERO);
+            once.step(start, true);
+            once.postpone(start, &refused(code, 10));
+            assert_eq!(once.waits_for_credentials(), is_due);
+            once.credentials_renewed(start);
+            assert_eq!(once.is_due(start), is_due, "{code}");
+        }
+    }
+
+    fn refused(code: u16, seconds: u64) -> ApiError {
+        ApiError::Refused {
+            code,
+            message: "no".into(),
+            detailed: false,
+            retry_after: Some(Duration::from_secs(seconds)),
+        }
     }
 }

@@ -92,7 +92,7 @@ impl Agent<'_> {
         pending: &mut Pending<'_, Call>,
         writing: &mut Pending<'_, ConditionWrite>,
     ) {
-        let wanted = wanted(&self.rules);
+        let wanted = wanted(&self.rules, self.self_check.as_ref());
         let broken_off = pending.break_off_unless(|call| match call {
             Call::Send(change) => wanted.includes(change),
             Call::Read(_) | Call::Confirm(_) => true,

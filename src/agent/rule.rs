@@ -89,6 +89,13 @@ impl RuleAtWork {
         self.gates.together() == State::Open
     }
 
+    /// Whether it waits for nothing but the API server: to tell the Node, what gates look at, or that it has written.
+    pub(super) fn waits_for_api(&self) -> bool {
+        let may_be_tainted = self.decision() == Decision::NoNode || self.decision().is_tainted();
+        let is_undecided = may_be_tainted && !self.is_done();
+        self.wants().is_some() || is_undecided && self.gates.are_open_but_for_api()
+    }
+
     /// Whether what the gates have said so far counts for something.
     pub(super) fn counts_on_gates(&self) -> bool {
         match self.decision() {
@@ -99,7 +106,8 @@ impl RuleAtWork {
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        self.state.wake_at()
+        let times = [self.state.wake_at(), self.gates.changes_at()];
+        times.into_iter().flatten().min()
     }
 
     /// What waits for nothing but a write.

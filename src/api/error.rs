@@ -26,6 +26,9 @@ pub enum ApiError {
     /// No connection, or it broke or fell silent: whether the request took effect is unknown.
     #[error("{0}")]
     Transport(String),
+    /// The server accepted a streaming list and did not complete it. The next try lists.
+    #[error("the streaming list was accepted and not completed: {0}; using list and watch instead")]
+    Unfinished(String),
     /// The answer is not what the API promises.
     #[error("answer not understood: {0}")]
     Malformed(String),
@@ -54,6 +57,12 @@ impl ApiError {
         }
     }
 
+    /// Whether the server refuses who the client is, or the client who the server is. Other credentials may be good.
+    #[must_use]
+    pub fn refuses_credentials(&self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::Refused { code: 401, .. })
+    }
+
     /// Whether the server says that the object asked for does not exist. A 404 that names no object is about
     /// something else, such as a proxy's idea of the path.
     #[must_use]
@@ -73,7 +82,7 @@ impl ApiError {
     pub fn leaves_outcome_unknown(&self) -> bool {
         match self {
             Self::Credentials(_) | Self::Certificate(_) => false,
-            Self::Transport(_) | Self::Malformed(_) => true,
+            Self::Transport(_) | Self::Unfinished(_) | Self::Malformed(_) => true,
             Self::Refused { code, .. } => *code >= 500,
         }
     }

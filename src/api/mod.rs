@@ -1,33 +1,35 @@
 //! The API server: one client, its time-outs, and what its answers mean.
 //!
-//! There is one retry layer, and it is not here: callers pace themselves. The only request sent twice is one that was
-//! refused for its credentials, because the token or the CA may just have been rotated.
+//! There is one retry layer, and it is not here: callers pace themselves. The only request sent again is one that was
+//! refused for its credentials, where these turn out to have been rotated.
 
 mod connect;
+mod credentials;
 mod error;
 mod lend;
+mod name;
 pub mod object;
 mod stream;
 pub mod traffic;
 pub mod watch;
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::RETRY_AFTER;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
-use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
 use crate::status::Incident;
+pub use credentials::Source;
+use credentials::{Credentials, InUse};
 pub use error::ApiError;
 pub use stream::Lines;
 use traffic::{End, Traffic};
@@ -37,25 +39,12 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Larger than any object etcd stores (1.5 MiB by default, 2 MiB in a request).
 const MAX_ANSWER: usize = 8 << 20;
 
-/// Where the API server and the credentials for it are found.
-#[derive(Debug, Clone)]
-pub enum Source {
-    /// The pod's ServiceAccount, with `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`.
-    InCluster,
-    /// The current context of this file.
-    Kubeconfig(PathBuf),
-}
-
 /// The API server as this process sees it. One connection serves all requests where HTTP/2 is spoken.
 pub struct ApiServer {
-    source: Source,
+    credentials: Arc<Credentials>,
     url: Uri,
-    /// `None` after a failure of the connection or the credentials: the next request reads both anew.
-    client: Mutex<Option<Client>>,
     /// Whether streaming lists were refused. They are off by default in 1.30, 1.31 and 1.33, and may be off in any.
     lists: AtomicBool,
-    /// One reading of the credentials at a time: each holds a thread for as long as a file system hangs.
-    reading: Arc<AsyncMutex<()>>,
     traffic: Traffic,
     last_failure: Sender<Option<Incident>>,
 }
@@ -63,16 +52,14 @@ pub struct ApiServer {
 impl ApiServer {
     /// Reads the credentials once, so that a bad kubeconfig is found at start. Does not connect.
     pub async fn new(source: Source) -> Result<Self, ApiError> {
-        let reading = Arc::default();
-        let (client, url) = connect::client(&source, &reading).await?;
+        let last_failure = Sender::default();
+        let credentials = Credentials::new(source, last_failure.clone()).await?;
         Ok(Self {
-            source,
-            url,
-            client: Mutex::new(Some(client)),
+            url: credentials.url(),
+            credentials: Arc::new(credentials),
             lists: AtomicBool::new(false),
-            reading,
             traffic: Traffic::default(),
-            last_failure: Sender::default(),
+            last_failure,
         })
     }
 
@@ -92,6 +79,12 @@ impl ApiServer {
     #[must_use]
     pub fn last_failure(&self) -> Receiver<Option<Incident>> {
         self.last_failure.subscribe()
+    }
+
+    /// Completes as soon as the credentials are others than at the time of this call. For whoever waits after an error
+    /// that [refuses the credentials](ApiError::refuses_credentials): it looks at their files once a second.
+    pub fn renewed(&self) -> impl Future<Output = ()> + use<> {
+        self.credentials.renewed()
     }
 
     fn failed(&self, error: &ApiError) {
@@ -119,6 +112,12 @@ impl ApiServer {
             .inspect_err(|error| self.failed(error))
     }
 
+    /// Like [`Self::request_aside`], where to be refused is an answer and no failure.
+    pub async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
+        let body = self.try_to_send(request, whole).await?;
+        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
+    }
+
     /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
         self.judge(self.send(request, lines).await)
@@ -136,13 +135,9 @@ impl ApiServer {
     /// After a failure of the connection it is not used again: it may be dead without knowing it.
     fn judge<T>(&self, result: Result<T, ApiError>) -> Result<T, ApiError> {
         if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
-            self.keep(None);
+            self.credentials.connect_anew();
         }
         result
-    }
-
-    fn keep(&self, client: Option<Client>) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
     }
 
     /// Gives what `read` makes of the answer.
@@ -155,42 +150,39 @@ impl ApiServer {
         result.inspect_err(|error| self.failed(error))
     }
 
-    /// Twice, if the credentials are refused the first time.
+    /// Again, if the credentials are refused and there are others by then.
     async fn try_to_send<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
         request: Request<Vec<u8>>,
         read: fn(Response<Body>) -> F,
     ) -> Result<T, ApiError> {
         let deadline = Instant::now() + REQUEST_TIMEOUT;
-        let attempt = |client, request| self.attempt(client, request, read, deadline);
-        let cached = self
-            .client
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        if let Some(client) = cached {
-            match attempt(client, request.clone()).await {
-                Err(ApiError::Certificate(_)) => {}
-                Err(error) if error.code() == Some(401) => {}
-                answer => return answer,
+        let mut used = self.credentials.for_request().await;
+        loop {
+            let answer = self.attempt(&used, request.clone(), read, deadline).await;
+            if !answer.as_ref().is_err_and(ApiError::refuses_credentials) {
+                return answer;
             }
-            self.keep(None);
+            match self.credentials.instead_of(&used).await {
+                Some(others) => used = others,
+                None => return answer,
+            }
         }
-        let (client, _) = connect::client(&self.source, &self.reading).await?;
-        self.keep(Some(client.clone()));
-        attempt(client, request).await
     }
 
     /// One request on the wire, ended at its `deadline`, and counted.
     async fn attempt<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
-        client: Client,
-        request: Request<Vec<u8>>,
+        used: &InUse,
+        mut request: Request<Vec<u8>>,
         read: fn(Response<Body>) -> F,
         deadline: Instant,
     ) -> Result<T, ApiError> {
+        if let Some(value) = &used.authorization {
+            request.headers_mut().insert(AUTHORIZATION, value.clone());
+        }
         let mut counted = self.traffic.begin(&request);
-        let result = timeout_at(deadline, exchange(&client, request, read)).await;
+        let result = timeout_at(deadline, exchange(&used.client, request, read)).await;
         counted.end = match &result {
             Ok(Ok((code, _))) => End::Answer(code.as_u16()),
             Ok(Err(error)) => error.code().map_or(End::Error, End::Answer),

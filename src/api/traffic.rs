@@ -25,16 +25,19 @@ enum Verb {
     Watch,
     /// Changes an object in part.
     Patch,
+    /// Asks what a change would lead to: the self-check.
+    DryRun,
     /// Adds an object.
     Create,
 }
 
 impl Verb {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Get,
         Self::List,
         Self::Watch,
         Self::Patch,
+        Self::DryRun,
         Self::Create,
     ];
 
@@ -42,6 +45,7 @@ impl Verb {
     fn of<T>(request: &Request<T>) -> Self {
         let query = request.uri().query().unwrap_or_default();
         match *request.method() {
+            Method::PATCH if query.contains("dryRun=") => Self::DryRun,
             Method::PATCH => Self::Patch,
             Method::POST => Self::Create,
             _ if query.contains("watch=true") => Self::Watch,
@@ -56,6 +60,7 @@ impl Verb {
             Self::List => "list",
             Self::Watch => "watch",
             Self::Patch => "patch",
+            Self::DryRun => "dry-run",
             Self::Create => "create",
         }
     }
@@ -64,6 +69,8 @@ impl Verb {
     fn success(self) -> StatusCode {
         match self {
             Self::Create => StatusCode::CREATED,
+            // A policy is to refuse it.
+            Self::DryRun => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Get | Self::List | Self::Watch | Self::Patch => StatusCode::OK,
         }
     }
@@ -261,6 +268,11 @@ mod tests {
                 Method::PATCH,
                 "/api/v1/nodes/n?&fieldManager=m",
                 Verb::Patch,
+            ),
+            (
+                Method::PATCH,
+                "/api/v1/nodes/n?&dryRun=All&fieldManager=m",
+                Verb::DryRun,
             ),
             (Method::POST, "/api/v1/events", Verb::Create),
         ];

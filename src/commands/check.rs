@@ -1,17 +1,13 @@
 //! `untaint check`: each gate once, and why it is what it is.
 
-use std::io::{self, Write};
-
-use anyhow::Context;
-
-use super::Failure;
+use super::{Failure, print};
 use crate::cli::{CheckArgs, Exit};
 use crate::gate::set;
 
 const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "WHY"];
 
 pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
-    let configuration = args.gates.configuration()?;
+    let configuration = args.gates.configuration(None).await?;
     let mut rows = vec![HEADER.map(str::to_owned)];
     let mut all_open = true;
     for rule in &configuration.rules {
@@ -28,9 +24,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
             );
         }
     }
-    io::stdout()
-        .write_all(table(&rows).as_bytes())
-        .context("failed to print")?;
+    print(table(&rows)).await?;
     Ok(if all_open { Exit::Done } else { Exit::NotReady })
 }
 

@@ -1,32 +1,27 @@
 //! `untaint config`.
 
-use super::{Failure, print};
+use super::{Failure, load, print};
 use crate::cli::{ConfigCommand, Exit};
 use crate::config;
 
-pub(super) fn config(command: &ConfigCommand) -> Result<Exit, Failure> {
+pub(super) async fn config(command: ConfigCommand) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Validate { files } => {
-            let errors: Vec<_> = files
-                .iter()
-                .filter_map(|file| config::load(file).err())
-                .collect();
+            let mut errors = Vec::new();
+            for file in files {
+                if let Err(Failure::Usage(error)) = load(&file, None, config::load).await {
+                    errors.push(error);
+                }
+            }
             if errors.is_empty() {
                 return Ok(Exit::Done);
             }
-            Err(Failure::Usage(
-                errors
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join("\n"),
-            ))
+            Err(Failure::Usage(errors.join("\n")))
         }
         ConfigCommand::Show { file } => {
-            let configuration =
-                config::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
-            print(&config::show(&configuration))
+            let configuration = load(&file, None, config::load).await?;
+            print(config::show(&configuration)).await
         }
-        ConfigCommand::Schema => print(config::schema::TEXT),
+        ConfigCommand::Schema => print(config::schema::TEXT).await,
     }
 }

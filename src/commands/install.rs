@@ -3,11 +3,11 @@
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 
-use super::Failure;
+use super::{Failure, at};
 use crate::cli::Exit;
 
 /// The file's name in the directory.
@@ -15,9 +15,13 @@ const NAME: &str = "untaint";
 
 /// Copies the running program, whole or not at all: a hook may start it while a newer version is being installed, and
 /// several containers may install it at a time.
-pub(super) fn install(directory: &Path) -> Result<Exit, Failure> {
+pub(super) async fn install(directory: PathBuf) -> Result<Exit, Failure> {
+    Ok(at(&directory.clone(), move || install_into(&directory)).await?)
+}
+
+fn install_into(directory: &Path) -> anyhow::Result<Exit> {
     if !directory.is_dir() {
-        return Err(anyhow!("{} is not a directory", directory.display()).into());
+        return Err(anyhow!("{} is not a directory", directory.display()));
     }
     let target = directory.join(NAME);
     copy(directory, &target).with_context(|| format!("failed to install {}", target.display()))?;

@@ -2,12 +2,12 @@
 
 use tracing::warn;
 
-use super::{Failure, print};
+use super::{Failure, load, print};
 use crate::cli::{DEFAULT_IMAGE, Exit, ManifestsArgs};
 use crate::config;
 use crate::manifests::{Account, Manifests, Part};
 
-pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
+pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     let ManifestsArgs {
         config: path,
         form,
@@ -22,7 +22,7 @@ pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         tenants,
     } = args;
     let usage = |error: &dyn ToString| Failure::Usage(error.to_string());
-    let text = config::read(&path).map_err(|error| usage(&error))?;
+    let text = load(&path, None, config::read).await?;
     let configuration = config::parse_file(&path, &text).map_err(|error| usage(&error))?;
     let manifests = Manifests {
         text,
@@ -46,5 +46,5 @@ pub(super) fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
             "no such image: give yours with --image"
         );
     }
-    print(&rendered)
+    print(rendered).await
 }

@@ -8,15 +8,23 @@ mod run;
 mod wait;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::{error, info};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::{error, info, warn};
 
+use crate::blocking::joined;
 use crate::cli::{Command, ConfigOrGates, Exit, GateArgs};
 use crate::config::{Check, CniConfig, Configuration, FileCheck, Gate, Probe, Rule, Schedule};
+use crate::gate::exec;
 use crate::taint::TaintMatcher;
+
+/// How long a file system may take before it is told of.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Carries out `command`, until SIGTERM or SIGINT at the latest. As PID 1 a process has no default action for
 /// signals, so that every command must handle them.
@@ -28,44 +36,77 @@ pub async fn dispatch(command: Command) -> Exit {
         Exit::NotReady
     };
     let work = async {
-        match command {
+        let result = match command {
             // On the heap: it is large.
             Command::Run(args) => Box::pin(run::run(args)).await,
             Command::Wait(args) => wait::wait(args).await,
             Command::Check(args) => check::check(args).await,
-            Command::Config(command) => config::config(&command),
-            Command::Manifests(args) => manifests::manifests(args),
-            Command::Install { directory } => install::install(&directory),
+            Command::Config(command) => config::config(command).await,
+            Command::Manifests(args) => manifests::manifests(args).await,
+            Command::Install { directory } => install::install(directory).await,
+        };
+        match result {
+            Ok(exit) => exit,
+            Err(failure) => failure.tell().await,
         }
     };
-    let result = tokio::select! {
-        result = work => result,
+    let exit = tokio::select! {
+        exit = work => exit,
         signal = stop() => match signal {
             Ok(signal) => {
                 info!(signal, "stopped");
-                return stopped;
+                stopped
             }
-            Err(error) => Err(Failure::Failed(error.into())),
-        }
+            Err(error) => Failure::Failed(error.into()).tell().await,
+        },
+        error = exec::tend() => Failure::Failed(error.into()).tell().await,
     };
-    result.unwrap_or_else(|failure| match failure {
-        Failure::Usage(error) => {
-            let _ = writeln!(io::stderr(), "{error}");
-            Exit::Usage
-        }
-        Failure::Failed(error) => {
-            error!(error = format!("{error:#}"), "failed");
-            Exit::Failed
-        }
-    })
+    exec::finish().await;
+    exit
 }
 
 /// Puts the result of a command on the standard output.
-fn print(text: &str) -> Result<Exit, Failure> {
-    io::stdout()
-        .write_all(text.as_bytes())
+async fn print(text: impl Into<String>) -> Result<Exit, Failure> {
+    let text = text.into();
+    aside(move || io::stdout().write_all(text.as_bytes()))
+        .await
         .context("failed to print")?;
     Ok(Exit::Done)
+}
+
+/// Does `work`, which may block for ever, where it keeps neither a signal nor a time-out from ending the program.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    joined(&mut spawn_blocking(work)).await
+}
+
+/// The same for what looks at `path`. Says so if the file system is silent.
+async fn at<T: Send + 'static>(path: &Path, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let mut task = spawn_blocking(work);
+    if let Ok(result) = timeout(PATIENCE, joined(&mut task)).await {
+        return result;
+    }
+    warn!(path = %path.display(), "a file system has not answered yet; waiting for it");
+    joined(&mut task).await
+}
+
+/// The same for `read`, which gives what is in the file or why it is no configuration.
+async fn load<T, E>(
+    path: &Path,
+    deadline: Option<Instant>,
+    read: fn(&Path) -> Result<T, E>,
+) -> Result<T, Failure>
+where
+    T: Send + 'static,
+    E: ToString + Send + 'static,
+{
+    let file = path.to_owned();
+    match by(deadline, at(path, move || read(&file))).await {
+        Some(loaded) => loaded.map_err(|error| Failure::Usage(error.to_string())),
+        None => Err(Failure::Late(format!(
+            "{}: the file system does not answer",
+            path.display()
+        ))),
+    }
 }
 
 /// Why a command could not do its work.
@@ -74,6 +115,27 @@ enum Failure {
     Usage(String),
     /// The machine was not up to it.
     Failed(anyhow::Error),
+    /// What the user's time-out was too short for.
+    Late(String),
+}
+
+impl Failure {
+    async fn tell(self) -> Exit {
+        match self {
+            Self::Usage(error) => {
+                let _ = aside(move || writeln!(io::stderr(), "{error}")).await;
+                Exit::Usage
+            }
+            Self::Failed(error) => {
+                error!(error = format!("{error:#}"), "failed");
+                Exit::Failed
+            }
+            Self::Late(error) => {
+                error!(error, "not in time");
+                Exit::NotReady
+            }
+        }
+    }
 }
 
 impl From<anyhow::Error> for Failure {
@@ -91,22 +153,24 @@ async fn stop() -> io::Result<&'static str> {
     })
 }
 
-/// Whether `work` was done within `limit`.
-async fn in_time(limit: Option<Duration>, work: impl Future<Output = ()>) -> bool {
-    let Some(limit) = limit else {
-        work.await;
-        return true;
-    };
-    tokio::time::timeout(limit, work).await.is_ok()
+/// The end of a time-out that begins now. One that is longer than a clock can tell has none.
+fn deadline(limit: Option<Duration>) -> Option<Instant> {
+    Instant::now().checked_add(limit?)
+}
+
+/// What `work` gives, if it is done by the `deadline`.
+async fn by<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, work).await.ok(),
+        None => Some(work.await),
+    }
 }
 
 impl ConfigOrGates {
     /// The file's rules or, without a file, one rule without a taint of its own.
-    fn configuration(self) -> Result<Configuration, Failure> {
+    async fn configuration(self, deadline: Option<Instant>) -> Result<Configuration, Failure> {
         match self.config {
-            Some(path) => {
-                crate::config::load(&path).map_err(|error| Failure::Usage(error.to_string()))
-            }
+            Some(path) => load(&path, deadline, crate::config::load).await,
             None => Ok(one_rule(
                 TaintMatcher {
                     key: String::new(),

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{error, info};
 
-use super::{Failure, in_time, one_rule};
+use super::{Failure, by, deadline, load, one_rule};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
@@ -37,11 +37,12 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         settle,
         timeout: limit,
         dry_run,
+        no_policy_check,
     } = args;
+    let deadline = deadline(limit);
     let (loaded, file) = match (config, taint) {
         (Some(path), _) => {
-            let loaded = Loaded::from_file(&path);
-            let loaded = loaded.map_err(|error| Failure::Usage(error.to_string()))?;
+            let loaded = load(&path, deadline, Loaded::from_file).await?;
             // What ends by itself does so by the configuration that it began with.
             (loaded, (!once).then_some(path))
         }
@@ -88,14 +89,15 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         node_name,
         once: once.then_some(settle),
         dry_run,
+        policy_check: !no_policy_check,
         counters,
         events: Some(events),
     };
     let work = agent::run(loaded, reloads, api, options, status, pinged);
     let result = tokio::select! {
-        done = in_time(limit, work) => Ok(match (once, done) {
-            (true, true) => Exit::Done,
-            (true, false) => {
+        done = by(deadline, work) => Ok(match (once, done) {
+            (true, Some(())) => Exit::Done,
+            (true, None) => {
                 tell_what_is_left(status_receiver.borrow().as_ref());
                 Exit::NotReady
             }

@@ -1,9 +1,10 @@
-//! Rules that wait for conditions which rules publish: around in a circle, none could ever change.
+//! Rules that wait for conditions which rules publish: around in a circle, none could ever change, and what is written
+//! only when it changes has no age.
 
 use std::collections::HashSet;
 
 use super::cursor::Cursor;
-use super::types::{Condition, Gate, Observation};
+use super::types::{Condition, Gate, Observation, Rule};
 use super::{NodeCondition, Observed};
 
 /// A rule that publishes a condition.
@@ -18,18 +19,38 @@ pub(super) struct Publisher<'t> {
 
 impl<'t> Publisher<'t> {
     pub(super) fn new(at: Cursor<'t>, publishes: String, gates: &[Gate]) -> Self {
-        let conditions = gates.iter().flat_map(Gate::conditions);
-        let waits_for = conditions.filter_map(|condition| match condition {
-            Condition::Observation(Observation {
-                object: Observed::NodeCondition(NodeCondition { kind, .. }),
-                ..
-            }) => Some(kind.clone()),
-            _ => None,
-        });
+        let waits_for = node_conditions(gates).map(|condition| condition.kind.clone());
         Self {
             at,
             publishes,
             waits_for: waits_for.collect(),
+        }
+    }
+}
+
+fn node_conditions(gates: &[Gate]) -> impl Iterator<Item = &NodeCondition> {
+    let conditions = gates.iter().flat_map(Gate::conditions);
+    conditions.filter_map(|condition| match condition {
+        Condition::Observation(Observation {
+            object: Observed::NodeCondition(condition),
+            ..
+        }) => Some(condition),
+        _ => None,
+    })
+}
+
+/// Reports each publisher whose condition is to have an age.
+pub(super) fn check_ages(publishers: &[Publisher<'_>], rules: &[Rule]) {
+    for publisher in publishers {
+        let has_an_age = |condition: &NodeCondition| {
+            condition.kind == publisher.publishes && condition.max_age.is_some()
+        };
+        let mut rules = rules.iter();
+        if let Some(rule) = rules.find(|rule| node_conditions(&rule.gates).any(has_an_age)) {
+            publisher.at.report_key(format!(
+                "names a condition to which a gate of rule {} gives a maxAge: untaint writes it only when it changes",
+                rule.name
+            ));
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
 }
 
 /// `1m 30s`, which [`parse`] reads back.
-pub(super) fn shown(value: Duration) -> String {
+pub(crate) fn shown(value: Duration) -> String {
     let signed = SignedDuration::try_from(value).unwrap_or(SignedDuration::MAX);
     if signed.is_zero() {
         "0s".into()
@@ -42,6 +42,15 @@ pub(super) fn shown(value: Duration) -> String {
 /// As [`shown`].
 pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&shown(*value))
+}
+
+/// As [`shown`]; `None` is to be skipped.
+#[expect(clippy::ref_option, reason = "serde calls it with the field")]
+pub(super) fn serialize_some<S: Serializer>(
+    value: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    value.map(shown).serialize(serializer)
 }
 
 /// Seconds, with a fraction where there is one.

@@ -36,6 +36,7 @@ pub use checks::{
     Check, CniConfig, Endpoint, Exec, Expect, FileCheck, Grpc, HttpGet, HttpHeader, Scheme,
     StatusRange, TcpSocket,
 };
+pub(crate) use duration::shown as shown_duration;
 pub use file::{load, parse_file, read};
 pub use flags::{
     parse_duration, parse_image, parse_namespace, parse_network, parse_node_name, parse_path,

@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::observed::{Allocatable, CsiDriver, NodeCondition, Pods};
+use super::rule_options::duration_from;
 use super::rules::labels_of;
 use super::syntax::{CSI_DRIVER_NAME, DNS_LABEL, QUALIFIED_NAME, shown};
 
@@ -35,12 +36,18 @@ pub(super) fn node_condition(cursor: &Cursor<'_>) -> Option<NodeCondition> {
     cursor.mapping("nodeCondition", |fields| {
         let kind = fields.required("type");
         let status = fields.optional("status");
+        let max_age = fields.optional("maxAge");
 
         let kind = kind.and_then(|kind| kind.text(&QUALIFIED_NAME));
         let status = status.and_then(|status| status.parsed(parse_status));
+        let max_age = max_age.and_then(|max_age| {
+            let reason = "clocks that differ by seconds must not make a heartbeat too old";
+            duration_from(&max_age, NodeCondition::LEAST_AGE, reason)
+        });
         Some(NodeCondition {
             kind: kind?,
             status: status.unwrap_or_else(default_status),
+            max_age,
         })
     })
 }

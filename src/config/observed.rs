@@ -1,10 +1,12 @@
 //! What a gate can look at through the API server, as validated values.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::duration::{self, DURATION};
 use super::objects::{STATUSES, default_status};
 use super::schema::{Form, labels};
 use super::syntax::{CSI_DRIVER_NAME, DNS_LABEL, QUALIFIED_NAME};
@@ -45,6 +47,7 @@ pub struct Allocatable {
 
 /// A condition of the Node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeCondition {
     /// The condition's type, such as `Ready`.
     #[serde(rename = "type")]
@@ -53,6 +56,18 @@ pub struct NodeCondition {
     /// What its status must be, in quotes.
     #[schemars(default = "default_status", extend("enum" = STATUSES))]
     pub status: String,
+    /// The oldest that `lastHeartbeatTime` may be; `1m` or more. For conditions that are written time and again.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "duration::serialize_some"
+    )]
+    #[schemars(default, with = "String", transform = Form(&DURATION))]
+    pub max_age: Option<Duration>,
+}
+
+impl NodeCondition {
+    /// The least `maxAge`.
+    pub const LEAST_AGE: Duration = Duration::from_mins(1);
 }
 
 /// Pods on this node, at least one of which must be ready and not terminating.

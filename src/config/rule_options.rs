@@ -36,7 +36,11 @@ pub(super) fn deadline(cursor: &Cursor<'_>) -> Option<Deadline> {
 }
 
 /// A duration that is not shorter than `least`, for this `reason`.
-fn duration_from(cursor: &Cursor<'_>, least: Duration, reason: &str) -> Option<Duration> {
+pub(super) fn duration_from(
+    cursor: &Cursor<'_>,
+    least: Duration,
+    reason: &str,
+) -> Option<Duration> {
     let duration = cursor.duration()?;
     if duration < least {
         let least = duration::shown(least);

@@ -38,6 +38,7 @@ pub(super) fn configuration(root: &Cursor<'_>) -> Option<Configuration> {
             .filled_list(|cursor| rule(cursor, &mut names, &mut claims, &mut publishers));
         cycles::check(&publishers);
         let rules = rules?;
+        cycles::check_ages(&publishers, &rules);
         Some(Configuration { events, rules })
     })
 }

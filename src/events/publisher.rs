@@ -1,6 +1,7 @@
 //! Sends Events, in its own time: so many and no more, and for so long and no longer.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -160,8 +161,13 @@ impl Publisher {
 
     /// Tries until it is there, or is no longer worth it.
     async fn publish(&mut self, waiting: &Waiting) {
+        let mut renewed = pin!(self.api.renewed());
+        let mut is_refused = false;
         loop {
-            sleep_until(self.next_at).await;
+            tokio::select! {
+                () = sleep_until(self.next_at) => {}
+                () = &mut renewed, if is_refused => {}
+            }
             if waiting.since.elapsed() > PATIENCE {
                 break;
             }
@@ -169,6 +175,8 @@ impl Publisher {
                 Ok(()) => return self.succeeded(),
                 Err(error) => {
                     self.failed(&error);
+                    is_refused = error.refuses_credentials();
+                    renewed.set(self.api.renewed());
                     if !may_pass(&error) {
                         break;
                     }

@@ -20,8 +20,8 @@ use crate::conflist::{
 
 /// Looks once into the CNI configuration directory, off the runtime's thread.
 pub async fn check(spec: &CniConfig, busy: &Busy) -> Outcome {
-    let spec = spec.clone();
-    disk::ask(busy, move || look(&spec)).await
+    let asked = spec.clone();
+    disk::ask(busy, &spec.dir, move || look(&asked)).await
 }
 
 fn look(expected: &CniConfig) -> Result<String, String> {

@@ -1,15 +1,16 @@
 //! Connections of the network probes: straight to the target, never through a proxy.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::task::spawn_blocking;
 
+use super::busy::Busy;
+use super::disk::SILENCE;
 use crate::config::Endpoint;
 use crate::text::plain;
 
@@ -18,10 +19,10 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Connects to `endpoint`. The error names it.
-pub(super) async fn connect(endpoint: &Endpoint) -> Result<Box<dyn Stream>, String> {
+pub(super) async fn connect(endpoint: &Endpoint, busy: &Busy) -> Result<Box<dyn Stream>, String> {
     match endpoint {
-        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port).await?)),
-        Endpoint::Unix { path } => Ok(Box::new(unix(path).await?)),
+        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port, busy).await?)),
+        Endpoint::Unix { path } => Ok(Box::new(unix(path, busy).await?)),
     }
 }
 
@@ -51,9 +52,9 @@ pub(super) fn unbracketed(host: &str) -> &str {
 }
 
 /// Connects to the first address of `host` that accepts.
-pub(super) async fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
+pub(super) async fn tcp(host: &str, port: u16, busy: &Busy) -> Result<TcpStream, String> {
     let failed = |error: &io::Error| format!("{}: {}", authority(host, port), plain(error));
-    let addresses = addresses(unbracketed(host), port)
+    let addresses = addresses(unbracketed(host), port, busy)
         .await
         .map_err(|error| failed(&error))?;
     let mut first_error = None;
@@ -75,13 +76,33 @@ async fn tcp_address(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn unix(path: &Path) -> Result<UnixStream, String> {
-    UnixStream::connect(path)
-        .await
-        .map_err(|error| format!("unix socket {}: {}", path.display(), plain(&error)))
+/// On another thread, because the kernel resolves the path while it connects, and that hangs where a file system does.
+async fn unix(path: &Path, busy: &Busy) -> Result<UnixStream, String> {
+    let socket = path.to_owned();
+    let connected = busy.work(path.as_os_str(), move |hold| {
+        let _hold = hold;
+        unix_stream(&socket)
+    });
+    let connected = match connected.await {
+        Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| plain(&error)),
+        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err("its queue is full: the server does not accept connections".into())
+        }
+        Some(Err(error)) => Err(plain(&error)),
+        None => Err(SILENCE.into()),
+    };
+    connected.map_err(|why| format!("unix socket {}: {why}", path.display()))
 }
 
-async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+/// Does not wait for a server whose queue is full, and so holds its thread for no longer than the path takes.
+fn unix_stream(path: &Path) -> io::Result<StdUnixStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+async fn addresses(host: &str, port: u16, busy: &Busy) -> io::Result<Vec<SocketAddr>> {
     // Needs no resolver: in an empty root there is no /etc/hosts, and on a machine without IPv6 a resolver that
     // has one gives only 127.0.0.1.
     if host.eq_ignore_ascii_case("localhost") {
@@ -93,56 +114,22 @@ async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![(address, port).into()]);
     }
-    lookup(host.to_owned(), port).await
+    lookup(host, port, busy).await
 }
 
 /// Asks the system's resolver, on another thread because it blocks.
 ///
-/// It cannot be interrupted: while DNS is silent it outlives the probe that asked. A few threads a name is all it may
-/// hold, so that a probe every few hundred milliseconds cannot pile them up, nor one name hold up another.
-async fn lookup(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let Some(under_way) = UnderWay::begin(&host) else {
-        return Err(io::Error::other(
-            "the last look-ups of the name have no answer yet",
-        ));
-    };
-    spawn_blocking(move || {
-        let _under_way = under_way;
-        Ok((host.as_str(), port).to_socket_addrs()?.collect())
+/// It cannot be interrupted: while DNS is silent it outlives the probe that asked.
+async fn lookup(host: &str, port: u16, busy: &Busy) -> io::Result<Vec<SocketAddr>> {
+    let name = host.to_owned();
+    let answer = busy.work(host.as_ref(), move |hold| {
+        let _hold = hold;
+        Ok((name.as_str(), port).to_socket_addrs()?.collect())
+    });
+    answer.await.unwrap_or_else(|| {
+        let silence = "the last look-up of the name has no answer yet";
+        Err(io::Error::other(silence))
     })
-    .await?
-}
-
-/// Look-ups of one name at a time: of several probes, or left over from those that have given up.
-const LOOKUPS: usize = 4;
-
-/// A look-up of a name.
-struct UnderWay(String);
-
-impl UnderWay {
-    fn counts() -> MutexGuard<'static, BTreeMap<String, usize>> {
-        static COUNTS: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
-        COUNTS.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(host: &str) -> Option<Self> {
-        let mut counts = Self::counts();
-        let count = counts.entry(host.to_owned()).or_default();
-        (*count < LOOKUPS).then(|| {
-            *count += 1;
-            Self(host.to_owned())
-        })
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        let mut counts = Self::counts();
-        match counts.get_mut(&self.0) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => _ = counts.remove(&self.0),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -158,15 +145,19 @@ mod tests {
         (listener, port)
     }
 
-    #[test]
-    fn a_name_whose_lookups_hang_holds_up_itself_alone() {
-        let mut under_way: Vec<_> = (0..LOOKUPS)
-            .map(|_| UnderWay::begin("hangs.example").unwrap())
-            .collect();
-        assert!(UnderWay::begin("hangs.example").is_none());
-        assert!(UnderWay::begin("other.example").is_some());
-        under_way.pop();
-        assert!(UnderWay::begin("hangs.example").is_some());
+    async fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
+        super::tcp(host, port, &Busy::default()).await
+    }
+
+    #[tokio::test]
+    async fn there_is_no_other_look_up_while_the_last_one_has_no_answer() {
+        let busy = Busy::default();
+        let unanswered = busy.hold().await.unwrap();
+        let error = super::tcp("name.invalid", 1, &busy).await.unwrap_err();
+        assert!(error.ends_with("has no answer yet"), "{error}");
+        drop(unanswered);
+        let error = super::tcp("name.invalid", 1, &busy).await.unwrap_err();
+        assert!(!error.ends_with("has no answer yet"), "{error}");
     }
 
     #[tokio::test]
@@ -191,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn another_name_goes_through_the_resolver() {
         assert_eq!(
-            lookup("127.0.0.1".into(), 1).await.unwrap(),
+            lookup("127.0.0.1", 1, &Busy::default()).await.unwrap(),
             [(Ipv4Addr::LOCALHOST, 1).into()]
         );
         let error = tcp("name.invalid", 1).await.unwrap_err();
@@ -208,11 +199,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_unix_socket_may_be_absent_or_abandoned() {
+    async fn a_unix_socket_may_be_absent_or_abandoned_or_full() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.sock");
         let endpoint = Endpoint::Unix { path: path.clone() };
-        let error = async || connect(&endpoint).await.err().unwrap();
+        let busy = Busy::default();
+        let error = async || connect(&endpoint, &busy).await.err().unwrap();
         let named = |cause| format!("unix socket {}: {cause}", path.display());
 
         assert_eq!(error().await, named("no such file or directory"));
@@ -220,5 +212,24 @@ mod tests {
         let socket = UnixSocket::new_stream().unwrap();
         socket.bind(&path).unwrap();
         assert_eq!(error().await, named("connection refused"));
+
+        let _listener = socket.listen(0).unwrap();
+        let _queued = connect(&endpoint, &busy).await.unwrap();
+        let full = "its queue is full: the server does not accept connections";
+        assert_eq!(error().await, named(full));
+    }
+
+    #[tokio::test]
+    async fn there_is_no_other_connection_to_a_unix_socket_while_the_last_one_hangs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let endpoint = Endpoint::Unix { path };
+        let busy = Busy::default();
+        let hung = busy.hold().await.unwrap();
+        let error = connect(&endpoint, &busy).await.err().unwrap();
+        assert!(error.ends_with("does not answer"), "{error}");
+        drop(hung);
+        connect(&endpoint, &busy).await.unwrap();
     }
 }

@@ -5,28 +5,25 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use tokio::task::spawn_blocking;
-
 use super::Outcome;
 use super::busy::Busy;
-use crate::blocking::joined;
 use crate::conflist::one_line;
 
-/// Runs `question` on a blocking thread, so that a file system that hangs holds one thread, not the agent. Not while the
-/// last one is still unanswered, perhaps because its caller stopped waiting. Safe to cancel: the question goes on alone.
-pub(super) async fn ask<F>(busy: &Busy, question: F) -> Outcome
+/// Why there is no other look at a path.
+pub(super) const SILENCE: &str =
+    "the last look has not come back: the file system is slow, or does not answer";
+
+/// Asks `question` about `path` on a blocking thread, so that a file system that hangs holds one thread, not the agent.
+/// Not while the last one is still unanswered, perhaps because its caller stopped waiting.
+pub(super) async fn ask<F>(busy: &Busy, path: &Path, question: F) -> Outcome
 where
     F: FnOnce() -> Result<String, String> + Send + 'static,
 {
-    let Some(hold) = busy.hold().await else {
-        let reason = "the last look has not come back: the file system is slow, or does not answer";
-        return Outcome::Closed(reason.into());
-    };
-    let mut answer = spawn_blocking(move || {
+    let answer = busy.work(path.as_os_str(), |hold| {
         let _hold = hold;
         question()
     });
-    let answer = joined(&mut answer).await;
+    let answer = answer.await.unwrap_or_else(|| Err(SILENCE.into()));
     answer
         .map(|seen| one_line(&seen))
         .map_err(|reason| one_line(&reason))
@@ -88,7 +85,7 @@ mod tests {
         let (release, hang) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
         {
-            let abandoned = pin!(ask(&busy, move || {
+            let abandoned = pin!(ask(&busy, "/".as_ref(), move || {
                 started.send(()).unwrap();
                 _ = hang.recv();
                 Ok(String::new())
@@ -97,13 +94,13 @@ mod tests {
             assert!(first.is_pending());
             start.recv().unwrap();
         }
-        let second = ask(&busy, || panic!("asked while another hangs")).await;
+        let second = ask(&busy, "/".as_ref(), || panic!("asked while another hangs")).await;
         assert_eq!(second.state().as_str(), "closed");
         assert!(second.message().contains("does not answer"));
 
         drop(release);
         while busy.hold().await.is_none() {}
-        let third = ask(&busy, || Ok("a\nb".into())).await;
+        let third = ask(&busy, "/".as_ref(), || Ok("a\nb".into())).await;
         assert_eq!(third, Outcome::Open("a\\nb".into()));
     }
 }

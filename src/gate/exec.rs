@@ -2,10 +2,11 @@
 //!
 //! It runs without a shell, in `/`, with nothing on standard input, in a process group of its own, and with `PATH` as
 //! its only environment variable: what is in the agent's environment (addresses, names, secrets) is not its business,
-//! and it must behave the same wherever the agent runs. Nothing that it starts outlives the check, unless it left the
-//! process group.
+//! and it must behave the same wherever the agent runs. Nothing that it starts outlives the check, whatever process
+//! group or session it is in.
 
 mod group;
+mod orphans;
 mod output;
 
 use std::io;
@@ -13,10 +14,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
-use tokio::process::{Child, Command};
-use tokio::task::spawn_blocking;
+use tokio::process::Command;
 
 use self::group::Group;
+pub(crate) use self::orphans::{finish, tend};
 use self::output::Output;
 use super::Outcome;
 use super::busy::{Busy, Hold};
@@ -30,61 +31,50 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// Runs the program to its end. Not while something of the last run is left: a process that waits for a disk or a file
 /// server outlives its kill.
 pub async fn check(spec: &Exec, busy: &Busy) -> Outcome {
-    let Some(hold) = busy.hold().await else {
-        let reason = "a process of the last run has not ended, although it was killed";
-        return Outcome::Closed(reason.into());
-    };
     // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(run(spec.command.clone(), hold)).await.into()
+    Box::pin(run(&spec.command, busy)).await.into()
 }
 
-async fn run(command: Vec<String>, hold: Hold) -> Result<String, String> {
-    let program = command.first().cloned().ok_or("no program is given")?;
-    let name = name(&program);
+async fn run(command: &[String], busy: &Busy) -> Result<String, String> {
+    let program = command.first().ok_or("no program is given")?;
+    let name = name(program);
+    let command = command.to_owned();
+    let turn = orphans::turn().await;
     // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
     // result, if nobody waits for that any more.
-    let spawned = spawn_blocking(move || spawn(&command, hold)).await;
-    let spawned = spawned.map_err(|_| "the agent is stopping")?;
-    let Running {
-        group: _group,
-        mut child,
-        mut output,
-    } = spawned.map_err(|error| format!("{name}: {}", describe(&program, &error)))?;
-    let status = while_driving(output.read(), child.wait())
+    let spawned = busy.work(program.as_ref(), move |hold| {
+        let _turn = turn;
+        spawn(&command, hold).map_err(|error| describe(&command[0], &error))
+    });
+    let (mut group, mut output) = spawned
+        .await
+        .ok_or(
+            "the last run has not ended: a process outlives its kill, or the file system of the program does not answer",
+        )?
+        .map_err(|why| format!("{name}: {why}"))?;
+    let status = while_driving(output.read(), group.wait())
         .await
         .map_err(|error| format!("{name}: {}", plain(&error)))?;
     output.read_rest();
     judge(status, &output).map_err(|why| format!("{name}: {why}"))
 }
 
-/// What has been started. Dropped in this order: the group is killed while the child still holds its number.
-struct Running {
-    group: Group,
-    child: Child,
-    output: Output,
-}
-
-fn spawn(command: &[String], hold: Hold) -> io::Result<Running> {
+fn spawn(command: &[String], hold: Hold) -> io::Result<(Group, Output)> {
     let [program, arguments @ ..] = command else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     // One pipe for both streams keeps their order. The command, which holds the writing ends, ends here.
     let (output, writer) = Output::pipe()?;
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .env_clear()
         .env("PATH", PATH)
         .current_dir("/")
-        .process_group(0)
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .spawn()?;
-    Ok(Running {
-        group: Group::of(&child, hold),
-        child,
-        output,
-    })
+        .stderr(writer);
+    Ok((Group::start(&mut command, hold)?, output))
 }
 
 /// `program` as reasons name it: what follows a space in it is more likely an argument, and may be secret.

@@ -10,8 +10,8 @@ use crate::config::FileCheck;
 
 /// Looks once for the file, off the runtime's thread.
 pub async fn check(spec: &FileCheck, busy: &Busy) -> Outcome {
-    let spec = spec.clone();
-    disk::ask(busy, move || look(&spec)).await
+    let asked = spec.clone();
+    disk::ask(busy, &spec.path, move || look(&asked)).await
 }
 
 fn look(expected: &FileCheck) -> Result<String, String> {

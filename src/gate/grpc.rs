@@ -21,6 +21,7 @@ use tonic_health::pb::health_client::HealthClient;
 use tower::service_fn;
 
 use super::Outcome;
+use super::busy::Busy;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
 use crate::config::{Endpoint, Grpc};
@@ -32,17 +33,17 @@ const MESSAGE_LIMIT: usize = 1024;
 const WINDOW: u32 = 64 * 1024;
 
 /// Asks once, on a connection of its own. Only `SERVING` opens.
-pub async fn check(spec: &Grpc) -> Outcome {
-    check_over(spec, connect).await
+pub async fn check(spec: &Grpc, busy: &Busy) -> Outcome {
+    check_over(spec, busy, connect).await
 }
 
 /// The same over what `connect` gives for the endpoint; its error names the endpoint.
-pub async fn check_over<C>(spec: &Grpc, connect: C) -> Outcome
+pub async fn check_over<C>(spec: &Grpc, busy: &Busy, connect: C) -> Outcome
 where
-    C: AsyncFn(&Endpoint) -> Result<Box<dyn Stream>, String>,
+    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
 {
     // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(ask(spec, connect))
+    Box::pin(ask(spec, busy, connect))
         .await
         .map_err(|why| match why {
             Failure::Connect(why) => why,
@@ -57,11 +58,13 @@ enum Failure {
     Answer(String),
 }
 
-async fn ask<C>(spec: &Grpc, connect: C) -> Result<String, Failure>
+async fn ask<C>(spec: &Grpc, busy: &Busy, connect: C) -> Result<String, Failure>
 where
-    C: AsyncFn(&Endpoint) -> Result<Box<dyn Stream>, String>,
+    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
 {
-    let stream = connect(&spec.endpoint).await.map_err(Failure::Connect)?;
+    let stream = connect(&spec.endpoint, busy)
+        .await
+        .map_err(Failure::Connect)?;
     let (spawner, tasks) = unbounded_channel();
     let status = while_driving(run(tasks), call(stream, Spawner(spawner), spec))
         .await

@@ -20,6 +20,7 @@ use hyper_util::rt::TokioIo;
 use self::expect::Body;
 use self::target::Target;
 use super::Outcome;
+use super::busy::Busy;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
 use crate::config::{Endpoint, Expect, HttpGet, Scheme};
@@ -33,27 +34,27 @@ const READ_BUFFER: usize = 64 * 1024;
 /// Sends a GET, follows redirects within the host, and compares the final answer with what is expected.
 ///
 /// One connection a request. The body is not waited for unless something is expected of it.
-pub async fn check(spec: &HttpGet) -> Outcome {
-    check_over(spec, connect).await
+pub async fn check(spec: &HttpGet, busy: &Busy) -> Outcome {
+    check_over(spec, busy, connect).await
 }
 
 /// The same over what `connect` gives for each endpoint; its error names the endpoint.
-pub async fn check_over<C>(spec: &HttpGet, connect: C) -> Outcome
+pub async fn check_over<C>(spec: &HttpGet, busy: &Busy, connect: C) -> Outcome
 where
-    C: AsyncFn(&Endpoint) -> Result<Box<dyn Stream>, String>,
+    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
 {
     // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(get(spec, connect)).await.into()
+    Box::pin(get(spec, busy, connect)).await.into()
 }
 
-async fn get<C>(spec: &HttpGet, connect: C) -> Result<String, String>
+async fn get<C>(spec: &HttpGet, busy: &Busy, connect: C) -> Result<String, String>
 where
-    C: AsyncFn(&Endpoint) -> Result<Box<dyn Stream>, String>,
+    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
 {
     let headers = headers(spec)?;
     let mut target = Target::new(spec)?;
     for _ in 0..=MAX_REDIRECTS {
-        let stream = secured(&target, connect(&target.endpoint).await?).await?;
+        let stream = secured(&target, connect(&target.endpoint, busy).await?).await?;
         match exchange(&target, stream, headers.clone(), &spec.expect).await? {
             Answer::Accepted(seen) => return Ok(seen),
             Answer::Redirect { status, location } => {

@@ -56,9 +56,9 @@ async fn bounded(spec: &Probe, busy: &Busy) -> Outcome {
         match &spec.check {
             Check::CniConfig(spec) => cni_config::check(spec, busy).await,
             Check::File(spec) => file::check(spec, busy).await,
-            Check::HttpGet(spec) => http_get::check(spec).await,
-            Check::TcpSocket(spec) => tcp_socket::check(spec).await,
-            Check::Grpc(spec) => grpc::check(spec).await,
+            Check::HttpGet(spec) => http_get::check(spec, busy).await,
+            Check::TcpSocket(spec) => tcp_socket::check(spec, busy).await,
+            Check::Grpc(spec) => grpc::check(spec, busy).await,
             Check::Exec(spec) => exec::check(spec, busy).await,
         }
     };

@@ -1,6 +1,9 @@
 //! The gates of a rule: one task a condition, only while the rule has use for it.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -97,18 +100,22 @@ impl GateAtWork {
         }
     }
 
-    /// Judges those conditions that are about the Node itself.
-    pub fn see(&mut self, node: &NodeSight) {
+    /// Judges those conditions that are about the Node itself. Gives for how long that lasts, if not for ever, where the
+    /// Node does not change. `clock`: now.
+    pub fn see(&mut self, node: &NodeSight, clock: Timestamp) -> Option<Duration> {
+        let mut lasts = None;
         if self.round.is_none() {
-            return;
+            return lasts;
         }
         for (condition, outcome) in self.spec.conditions().iter().zip(&mut self.outcomes) {
             if let Condition::Observation(spec) = condition
-                && let Some(seen) = observation::of_node(spec, node)
+                && let Some(seen) = observation::of_node(spec, node, clock)
             {
-                *outcome = seen;
+                *outcome = seen.outcome;
+                lasts = lasts.into_iter().chain(seen.lasts).min();
             }
         }
+        lasts
     }
 
     /// Takes in an update if it is of the round under way, and gives whether it is.
@@ -133,6 +140,12 @@ impl GateAtWork {
         self.outcomes.iter().all(Outcome::is_evaluated)
     }
 
+    /// Whether it is open but for what the API server has not told.
+    #[must_use]
+    pub fn is_open_but_for_api(&self) -> bool {
+        is_open_but_for_api(&self.spec, &self.outcomes)
+    }
+
     /// What its conditions amount to.
     #[must_use]
     pub fn state(&self) -> Outcome {
@@ -153,6 +166,16 @@ pub async fn once(gates: &[Gate]) -> Vec<(&str, Outcome)> {
         (gate.name(), state(gate, &join_all(outcomes).await))
     });
     join_all(evaluations).await
+}
+
+/// Whether a gate would be open if each observation that is unknown were open. What is known from the API server counts:
+/// an observation that is closed waits for the node, not for the server.
+fn is_open_but_for_api(gate: &Gate, outcomes: &[Outcome]) -> bool {
+    let mut conditions = gate.conditions().iter().zip(outcomes);
+    conditions.any(|(condition, outcome)| {
+        let is_observation = matches!(condition, Condition::Observation(_));
+        outcome.is_open() || is_observation && outcome.is_unknown()
+    })
 }
 
 /// The state of a gate by those of its conditions. A group is open if a member is, unknown if one that is unknown could
@@ -177,5 +200,74 @@ fn state(gate: &Gate, outcomes: &[Outcome]) -> Outcome {
         Outcome::Unknown(messages(|_| true))
     } else {
         Outcome::Closed(messages(|_| true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    fn gate(gate: &str) -> Gate {
+        let text = format!(
+            "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n\
+             - {{name: r, taint: {{key: t}}, gates: [{gate}]}}"
+        );
+        config::parse(&text)
+            .unwrap()
+            .rules
+            .remove(0)
+            .gates
+            .remove(0)
+    }
+
+    #[test]
+    fn a_gate_waits_for_the_api_server_alone_where_that_can_open_it_and_nothing_is_known_against_it()
+     {
+        const LOCAL: &str = "{name: l, file: {path: /l}}";
+        const READY: &str = "{name: n, nodeCondition: {type: Ready}}";
+        let open = || Outcome::Open(String::new());
+        let closed = || Outcome::Closed(String::new());
+        let unknown = || Outcome::Unknown(String::new());
+        let of_api = [
+            READY,
+            "{name: c, csiDriver: {name: d}}",
+            "{name: a, allocatable: {resource: r/r}}",
+            "{name: p, pods: {namespace: n, matchLabels: {a: b}}}",
+        ];
+        for spec in of_api {
+            for (outcome, expected) in [
+                (open(), true),
+                (unknown(), true),
+                (Outcome::Unevaluated, true),
+                (closed(), false),
+            ] {
+                let said = is_open_but_for_api(&gate(spec), std::slice::from_ref(&outcome));
+                assert_eq!(said, expected, "{spec} {outcome:?}");
+            }
+        }
+        for (outcome, expected) in [
+            (open(), true),
+            (unknown(), false),
+            (Outcome::Unevaluated, false),
+            (closed(), false),
+        ] {
+            let said = is_open_but_for_api(&gate(LOCAL), std::slice::from_ref(&outcome));
+            assert_eq!(said, expected, "{outcome:?}");
+        }
+        let group = gate(&format!("{{name: g, anyOf: [{LOCAL}, {READY}]}}"));
+        for (local, ready, expected) in [
+            (open(), closed(), true),
+            (open(), unknown(), true),
+            (closed(), open(), true),
+            (closed(), unknown(), true),
+            (Outcome::Unevaluated, unknown(), true),
+            (closed(), closed(), false),
+            (unknown(), closed(), false),
+        ] {
+            let outcomes = [local, ready];
+            let said = is_open_but_for_api(&group, &outcomes);
+            assert_eq!(said, expected, "{outcomes:?}");
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! `tcpSocket`: a port that accepts a connection.
 
+use super::busy::Busy;
 use super::{Outcome, connect};
 use crate::config::TcpSocket;
 
 /// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
-pub async fn check(spec: &TcpSocket) -> Outcome {
-    connect::tcp(&spec.host, spec.port)
+pub async fn check(spec: &TcpSocket, busy: &Busy) -> Outcome {
+    connect::tcp(&spec.host, spec.port, busy)
         .await
         .map(|_closed_here| {
             let target = connect::authority(&spec.host, spec.port);
@@ -29,7 +30,7 @@ mod tests {
             port,
         };
         assert_eq!(
-            check(&spec).await,
+            check(&spec, &Busy::default()).await,
             Outcome::Open(format!("127.0.0.1:{port} accepts connections"))
         );
         let (mut accepted, _) = listener.accept().await.unwrap();
@@ -37,7 +38,7 @@ mod tests {
 
         let (_refusing, port) = refuse();
         assert_eq!(
-            check(&TcpSocket { port, ..spec }).await,
+            check(&TcpSocket { port, ..spec }, &Busy::default()).await,
             Outcome::Closed(format!("127.0.0.1:{port}: connection refused"))
         );
     }

@@ -4,6 +4,7 @@
 //! `rbac` is what the account may ask of the API server, `policy` what of that is let through, `workload` the pods.
 
 mod account;
+mod marker;
 mod mounts;
 mod pieces;
 mod policy;

@@ -12,13 +12,19 @@ use crate::config::{Check, Condition, Endpoint, Grpc, HttpGet};
 /// A container has its own, which show the same.
 const THERE_ALREADY: [&str; 2] = ["/proc", "/sys"];
 
-/// What Kubernetes and the manifests mount themselves, which does not work within a volume that is read-only.
-const TAKEN: [&str; 2] = [CONFIG_DIRECTORY, "/var/run/secrets/kubernetes.io"];
+/// What Kubernetes and the manifests mount themselves, which does not work within a volume that is read-only; and the files
+/// of the image, where no directory can be mounted.
+const TAKEN: [&str; 4] = [
+    CONFIG_DIRECTORY,
+    "/var/run/secrets/kubernetes.io",
+    "/untaint",
+    "/LICENSE",
+];
 
 /// A path that no volume can make visible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "gate {gate}: {} cannot be made visible in a pod: the directory around it would be mounted, and holds other things that the pod needs; move it into a directory of its own",
+    "gate {gate}: {} cannot be made visible in a pod: the directory around it would be mounted where the pod has other things that it needs; move it into a directory of its own",
     path.display()
 )]
 pub struct MountError {

@@ -173,11 +173,16 @@ pub(super) const INSTALLER: &str =
 - name: install-untaint
 ";
 
-pub(super) const INSTALLER_MOUNT: &str = "  volumeMounts:
-  - name: untaint
-    mountPath: /untaint
+/// Not at `/untaint`, which is the program itself in the image: a directory cannot be mounted there.
+pub(super) const INSTALL: &str = "  args: [install, /install]
 ";
 
+pub(super) const INSTALLER_MOUNT: &str = "  volumeMounts:
+  - name: untaint
+    mountPath: /install
+";
+
+/// In the vendor's container, whose image has nothing there.
 pub(super) const PROGRAM_MOUNT: &str = "- name: untaint
   mountPath: /untaint
   readOnly: true

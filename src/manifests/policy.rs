@@ -1,6 +1,8 @@
 //! What the API server lets through of what the account may ask, and of what others may.
 
 mod cel;
+mod changes;
+pub(super) mod data;
 mod events;
 mod nodes;
 mod owners;
@@ -17,7 +19,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     let mut documents = Vec::from(nodes::policy(manifests).documents());
     // Others in the account's pods may have Events of their own to tell.
     if manifests.holds_account() && manifests.configuration.events {
-        documents.extend(events::policy(&manifests.account).documents());
+        documents.extend(events::policy(manifests).documents());
     }
     documents.extend(tenants::documents(manifests)?);
     Ok(documents)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::marker::Marker;
 use super::pieces::LABELS;
 use super::text::{indent, scalar};
 use super::{Account, Manifests};
@@ -97,6 +98,7 @@ fn cluster_rules(manifests: &Manifests) -> String {
     {
         rules.push_str(NODES_STATUS);
     }
+    rules.push_str(&Marker::of(manifests).role());
     rules
 }
 

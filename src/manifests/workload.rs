@@ -161,9 +161,10 @@ spec:
     /// The installer, and the vendor's container with the hook.
     fn hook(&self) -> String {
         format!(
-            "initContainers:\n{}  image: {}\n  args: [install, /untaint]\n{}{}{}{}{}{}",
+            "initContainers:\n{}  image: {}\n{}{}{}{}{}{}{}",
             piece::INSTALLER,
             scalar(&self.manifests.image),
+            piece::INSTALL,
             indent(&self.security_context(), 2),
             piece::RESOURCES,
             piece::INSTALLER_MOUNT,

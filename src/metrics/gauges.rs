@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::family;
 use crate::gate::State;
 use crate::rule::Decision;
-use crate::status::{RuleStatus, Status};
+use crate::status::{PolicyStatus, RuleStatus, Status};
 
 const GATE_STATES: [State; 3] = [State::Open, State::Closed, State::Unknown];
 
@@ -46,6 +46,14 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
         "untaint_api_watching",
         "Whether the watch of the Node is up.",
         [(no_labels, is(status.api.watching))],
+    )?;
+    let policy =
+        PolicyStatus::WORDS.map(|state| ([("state", state)], is(state == status.policy.state)));
+    family(
+        encoder,
+        "untaint_policy_state",
+        "Whether an admission policy holds the account, as the agent has seen it.",
+        policy,
     )?;
     let rules = &status.rules;
     let of_rules = rules.iter().flat_map(|rule| {

@@ -8,7 +8,9 @@ use super::*;
 use crate::config::DeadlineAction;
 use crate::node::patch::Action;
 use crate::notice::{Notice, What};
-use crate::status::{ApiStatus, ConfigurationStatus, GateStatus, NodeStatus, RuleStatus};
+use crate::status::{
+    ApiStatus, ConfigurationStatus, GateStatus, NodeStatus, PolicyStatus, RuleStatus,
+};
 
 fn status(rules: &[&str]) -> Status {
     let since = Timestamp::UNIX_EPOCH;
@@ -49,6 +51,10 @@ fn status(rules: &[&str]) -> Status {
             last_failure: None,
         },
         api: ApiStatus::default(),
+        policy: PolicyStatus {
+            state: "held",
+            message: String::new(),
+        },
         rules: rules.iter().map(rule).collect(),
     }
 }

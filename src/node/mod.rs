@@ -1,6 +1,7 @@
 //! The own Node: what is known of it, how it is watched, and what is written to it.
 
 pub mod patch;
+pub mod self_check;
 pub mod view;
 pub mod writes;
 
@@ -38,6 +39,25 @@ pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeV
     let node: NodeView = api.request(valid(request)?).await?;
     about(node, |node| {
         node.metadata.name == name && node.metadata.uid == change.uid
+    })
+}
+
+/// Asks what would become of the Node with this uid, for what is beside the main job: to be refused is no failure.
+pub async fn dry_run(
+    api: &ApiServer,
+    name: &str,
+    uid: &str,
+    operations: json_patch::Patch,
+) -> Result<NodeView, ApiError> {
+    let params = PatchParams {
+        dry_run: true,
+        ..params()
+    };
+    let patch = Patch::Json::<()>(operations);
+    let request = request::Request::new(NODES).patch(name, &params, &patch);
+    let node: NodeView = api.ask(valid(request)?).await?;
+    about(node, |node| {
+        node.metadata.name == name && node.metadata.uid == uid
     })
 }
 

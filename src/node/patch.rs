@@ -168,6 +168,15 @@ pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
     })
 }
 
+/// The operations of `change`, which fail once the Node is another version than `node`.
+#[must_use]
+pub fn pinned(change: Change, node: &NodeView) -> Patch {
+    let version = node.metadata.resource_version.to_string();
+    let mut operations = change.operations.0;
+    operations.insert(0, test(["metadata", "resourceVersion"], version.into()));
+    Patch(operations)
+}
+
 fn test_uid(node: &NodeView) -> PatchOperation {
     test(["metadata", "uid"], node.metadata.uid.as_str().into())
 }

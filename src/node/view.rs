@@ -21,6 +21,8 @@ pub struct NodeView {
     pub allocatable: BTreeMap<String, Quantity>,
     /// `status.conditions`, in their order.
     pub conditions: Vec<NodeCondition>,
+    /// `status.nodeInfo.bootID`: the boot that the kubelet has reported of; empty if it never has.
+    pub boot_id: String,
 }
 
 impl Object for NodeView {
@@ -51,6 +53,14 @@ struct Status {
     allocatable: BTreeMap<String, Quantity>,
     #[serde(default, deserialize_with = "or_default")]
     conditions: Vec<NodeCondition>,
+    #[serde(default, rename = "nodeInfo", deserialize_with = "or_default")]
+    node_info: NodeInfo,
+}
+
+#[derive(Deserialize, Default)]
+struct NodeInfo {
+    #[serde(default, rename = "bootID", deserialize_with = "or_default")]
+    boot_id: String,
 }
 
 impl From<NodeObject> for NodeView {
@@ -66,6 +76,7 @@ impl From<NodeObject> for NodeView {
             taints: spec.taints,
             allocatable: status.allocatable,
             conditions: status.conditions,
+            boot_id: status.node_info.boot_id,
         }
     }
 }

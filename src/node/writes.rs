@@ -1,6 +1,8 @@
 //! When to send a change of taints, when to read the Node first, and when to stay away. Time and answers come in; all that is
 //! not determined by them is jitter.
 
+mod denial;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -10,17 +12,13 @@ use super::patch::{Action, Change, Step, Wanted};
 use super::view::NodeView;
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
+use denial::Denial;
 
 /// Longest wait between tries that other writers, the network or the server made fail.
 const RETRY_CAP: Duration = Duration::from_secs(5);
 const RETRY_BASE: Duration = Duration::from_millis(20);
 /// How long to stay away from a server in trouble that does not say how long.
 const TROUBLE: Duration = Duration::from_millis(500);
-/// A denial is somebody's decision, and lasts: the wait between tries at a denied taint doubles from the first to the
-/// second. Jitter goes on top, so that there is no more than one try a minute in the end.
-const DENIED_BASE: Duration = Duration::from_secs(1);
-const DENIED_CAP: Duration = Duration::from_mins(1);
-
 /// What to do now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
@@ -52,31 +50,6 @@ pub enum Verdict {
     },
 }
 
-/// A step that the server refused.
-#[derive(Debug)]
-struct Denial {
-    /// The refusal; empty while it is only known that a patch of several was refused.
-    message: String,
-    until: Instant,
-    /// The next wait.
-    wait: Duration,
-}
-
-impl Denial {
-    fn new(now: Instant) -> Self {
-        Self {
-            message: String::new(),
-            until: now,
-            wait: DENIED_BASE,
-        }
-    }
-
-    fn postpone(&mut self, now: Instant) {
-        self.until = now + jittered(self.wait);
-        self.wait = (self.wait * 2).min(DENIED_CAP);
-    }
-}
-
 /// Whether the Node is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MustRead {
@@ -93,6 +66,8 @@ enum MustRead {
 pub struct Writes {
     backoff: Backoff,
     not_before: Option<Instant>,
+    /// Whether that is because the credentials were refused.
+    waits_for_credentials: bool,
     must_read: MustRead,
     /// A refused change and the refusal, to be compared with what a fresh Node asks for.
     refused: Option<(Change, String)>,
@@ -104,6 +79,7 @@ impl Default for Writes {
         Self {
             backoff: Backoff::new(RETRY_BASE),
             not_before: None,
+            waits_for_credentials: false,
             must_read: MustRead::No,
             refused: None,
             denials: BTreeMap::new(),
@@ -175,7 +151,7 @@ impl Writes {
             // A failed `test`, a stale version, a server in trouble, or an outcome that nobody knows. Only a 429
             // says for certain that nothing has happened.
             Err(error) => {
-                self.retry(now, asked_wait(error));
+                self.failed(now, error);
                 if error.leaves_outcome_unknown() {
                     self.must_read = MustRead::AtOnce;
                     return Some(Verdict::Unanswered);
@@ -205,7 +181,7 @@ impl Writes {
             // It may not be read: what the watch says must do, and a refusal is taken at its word.
             Err(error) if is_denial(error) => None,
             Err(error) => {
-                self.retry(now, asked_wait(error));
+                self.failed(now, error);
                 return None;
             }
         };
@@ -236,6 +212,19 @@ impl Writes {
         None
     }
 
+    /// Whether the wait is for the credentials, which were refused.
+    #[must_use]
+    pub fn waits_for_credentials(&self) -> bool {
+        self.waits_for_credentials
+    }
+
+    /// The credentials are others: what waits because those before were refused is due now.
+    pub fn credentials_renewed(&mut self) {
+        if self.waits_for_credentials {
+            self.not_before = None;
+        }
+    }
+
     /// The rules are others: what was refused to those before is no reason to wait.
     pub fn forget_denials(&mut self) {
         self.denials.clear();
@@ -257,13 +246,20 @@ impl Writes {
         }
     }
 
+    fn failed(&mut self, now: Instant, error: &ApiError) {
+        self.retry(now, asked_wait(error));
+        self.waits_for_credentials = error.refuses_credentials();
+    }
+
     fn retry(&mut self, now: Instant, asked: Duration) {
+        self.waits_for_credentials = false;
         self.not_before = Some(now + jittered(asked) + self.backoff.next(RETRY_CAP));
     }
 
     fn reset(&mut self) {
         self.backoff.reset();
         self.not_before = None;
+        self.waits_for_credentials = false;
         self.must_read = MustRead::No;
         self.refused = None;
     }

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::status::{ApiStatus, ConfigurationStatus, GateStatus, NodeStatus, RuleStatus, Status};
+use crate::status::{
+    ApiStatus, ConfigurationStatus, GateStatus, NodeStatus, PolicyStatus, RuleStatus, Status,
+};
 use crate::text::printable;
 
 /// The query of a page that reloads itself. It must be asked for: who reads slowly, marks text or has the page read
@@ -77,6 +79,7 @@ fn whole(status: &Status, now: Timestamp) -> Markup {
             (node(&status.node))
             (configuration(&status.configuration, now))
             (api(&status.api, now))
+            (policy(&status.policy))
         }
         @for (index, rule) in rules() {
             section {
@@ -134,6 +137,18 @@ fn api(api: &ApiStatus, now: Timestamp) -> Markup {
             (fact("Last API error", &html! { (shown(&error.message)) " — " (then(error.time, now)) }))
         }
     }
+}
+
+fn policy(policy: &PolicyStatus) -> Markup {
+    let class = match policy.state {
+        "held" => "good",
+        "not-held" => "alarm",
+        _ => "note",
+    };
+    fact(
+        "Admission policy",
+        &html! { (mark(class, policy.state)) " " (shown(&policy.message)) },
+    )
 }
 
 fn heading(rule: &RuleStatus) -> Markup {

@@ -58,6 +58,10 @@ pub(crate) fn status(rules: usize) -> Status {
                 message: "connection refused".into(),
             }),
         },
+        policy: PolicyStatus {
+            state: "not-held",
+            message: "apply it".into(),
+        },
         rules: (0..rules).map(rule).collect(),
     }
 }

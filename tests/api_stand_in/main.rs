@@ -20,7 +20,7 @@ use testkit::cluster::{self, client};
 
 use self::kind::{CSI_NODE, NODE, failure};
 use self::objects::{creates_and_deletes, keeps_what_an_object_is};
-use self::patches::{patches, refuses_patches};
+use self::patches::{dry_runs, patches, refuses_patches};
 use self::server::Server;
 use self::watches::{
     does_not_watch_from_the_past, lists_and_watches, refuses_streaming_lists, streams_lists,
@@ -94,6 +94,7 @@ async fn conform(client: &Client) {
         conform_in_general(&csi_nodes),
         patches(&nodes),
         refuses_patches(&nodes),
+        dry_runs(&nodes),
     );
 }
 

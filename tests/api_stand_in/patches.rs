@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{node, taints};
 
 use crate::kind::{failure, version};
-use crate::server::Server;
+use crate::server::{JSON_PATCH, Server};
 
 async fn create(server: &Server, name: &str, written: &[&str]) -> Value {
     let taints = node(name, written)["spec"]["taints"].take();
@@ -42,6 +42,16 @@ pub(crate) async fn patches(server: &Server) {
     ]);
     let (code, last) = server.patch("patched", &versioned.to_string()).await;
     assert_eq!((code, last["spec"].get("taints")), (200, None));
+}
+
+pub(crate) async fn dry_runs(server: &Server) {
+    let before = create(server, "dry", &["a:NoSchedule"]).await;
+    let uri = server.kind.uri("dry") + "?dryRun=All";
+    let patch = r#"[{"op": "remove", "path": "/spec/taints/0"}]"#;
+    let (code, after) = server.ask(Method::PATCH, &uri, JSON_PATCH, patch).await;
+    assert_eq!((code, after["spec"].get("taints")), (200, None));
+    assert_eq!(version(&after), version(&before));
+    assert_eq!(server.get("dry").await, (200, before));
 }
 
 pub(crate) async fn refuses_patches(server: &Server) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::kind::Kind;
 
 pub(crate) const JSON: &str = "application/json";
-const JSON_PATCH: &str = "application/json-patch+json";
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// Either server, asked about objects of one kind.
 pub(crate) struct Server {

@@ -1,5 +1,7 @@
 //! Tokens and certificates that are rotated under the agent.
 
+mod hanging;
+
 use testkit::api::{TOKEN, Verb};
 
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};

@@ -1,6 +1,9 @@
 //! Gates that look at objects of the node through the API server.
 
+mod silence;
+mod since_boot;
 mod trouble;
+mod urgency;
 
 use serde_json::{Value, json};
 use testkit::agent::Agent;

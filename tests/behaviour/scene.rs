@@ -126,7 +126,9 @@ impl Gates {
             &["--listen", "off"]
         };
         let all = [&command[1..], &arguments, listen, more].concat();
-        Agent::start(command[0], &all, environment).unwrap()
+        // Many tests count requests: the self-check has tests of its own.
+        let environment = [&[("UNTAINT_NO_POLICY_CHECK", "true")], environment].concat();
+        Agent::start(command[0], &all, &environment).unwrap()
     }
 }
 

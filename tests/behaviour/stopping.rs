@@ -59,14 +59,7 @@ async fn sigterm_ends_it_as_pid_1_too() {
         .wait_for_log(|line| line["gate"] == "agent" && line["state"] != "unknown")
         .await
         .unwrap();
-    let children = format!("/proc/{0}/task/{0}/children", unshare.id());
-    let child = std::fs::read_to_string(children).unwrap();
-    let status = tokio::process::Command::new("kill")
-        .args(["-s", "TERM", child.trim()])
-        .status()
-        .await
-        .unwrap();
-    assert!(status.success());
+    unshare.signal_child("TERM").await.unwrap();
     assert_eq!(
         unshare.ended(Duration::from_secs(5)).await.unwrap().code(),
         Some(3)

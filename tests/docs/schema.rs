@@ -27,12 +27,14 @@ const BEYOND: [(&str, &[&str]); 3] = [
             "can match the same taint",
             "names the same condition",
             "names a condition that the gates of the same rule wait for",
+            "names a condition to which a gate of rule storage gives a maxAge",
             "puts back what the rule in line",
         ],
     ),
     (
         "a pattern does not compare numbers",
         &[
+            "must be 1m or more",
             "must be 30s or more",
             "must be 1s or more",
             "a duration up to 24h such as 500ms, 90s or 1m30s, not the string \"25h\"",

@@ -6,7 +6,7 @@ mod taints;
 use http::Method;
 use serde_json::{Value, json};
 
-pub(crate) use self::status::of_status;
+pub(crate) use self::status::{NOT_STATUS, of_status};
 pub(crate) use self::taints::of_taints;
 use crate::request::{APPLY, By, JSON_PATCH, MERGE, Request, STRATEGIC};
 

@@ -14,6 +14,7 @@ use untaint::manifests::{Account, Form, Manifests, Part, Tenants};
 
 use crate::events::{EVENTS, event};
 use crate::request::{By, MERGE, Request};
+use crate::ways::{Way, kustomize};
 
 /// Every field that has to do with rights.
 pub(crate) const CONFIGURATION: &str = "apiVersion: untaint/v1alpha1
@@ -43,6 +44,23 @@ rules:
   dryRun: true
 ";
 
+/// Another one that has some of the taints of [`CONFIGURATION`] on other conditions, and others.
+pub(crate) const OF_THE_NEIGHBOUR: &str = "apiVersion: untaint/v1alpha1
+kind: UntaintConfiguration
+events: true
+rules:
+- name: other
+  taint: {key: foreign.example/one}
+  gates: []
+  publishCondition: {type: Other}
+- name: storage
+  taint: {key: example.com/storage, effect: NoExecute}
+  gates: []
+- name: gpu
+  taint: {key: example.com/gpu}
+  gates: []
+";
+
 /// So much that all that is refused is refused by the policies.
 const TOO_GENEROUS: &str = r#"
 apiVersion: rbac.authorization.k8s.io/v1
@@ -56,7 +74,10 @@ rules:
 /// An account in a cluster, with what was applied for it.
 pub(crate) struct Installation {
     pub(crate) cluster: &'static Cluster,
+    /// As they are written.
     pub(crate) manifests: Manifests,
+    /// What the account is called in the end.
+    pub(crate) account: Account,
     directory: TempDir,
 }
 
@@ -84,34 +105,29 @@ impl Installation {
     /// been reported as skipped.
     pub(crate) async fn new(namespace: &str, options: Options) -> Option<Self> {
         let installation = Self::account(namespace, options).await?;
-        let yaml = installation
-            .manifests
-            .render(&[Part::Rbac, Part::Policy])
-            .unwrap();
-        installation.cluster.apply(&yaml).await.unwrap();
+        installation.apply(&[Part::Rbac, Part::Policy]).await;
         installation.in_force().await;
+        if Way::of_this_test() == Way::SideBySide {
+            installation.neighbour(OF_THE_NEIGHBOUR).await;
+        }
         Some(installation)
     }
 
-    /// Nothing is applied yet.
+    /// Nothing is applied yet but the namespace and the account.
     pub(crate) async fn account(namespace: &str, options: Options) -> Option<Self> {
-        let cluster = cluster::shared().await?;
-        let account = Account {
-            namespace: namespace.into(),
-            name: "agent".into(),
-        };
-        let accounts = format!(
-            "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n---\n\
-             apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: agent, namespace: {namespace}}}\n"
-        );
-        cluster.apply(&accounts).await.unwrap();
-        Some(Self {
+        let way = Way::of_this_test();
+        let cluster = way.cluster().await?;
+        let account = way.account(namespace);
+        let namespace_yaml =
+            format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n");
+        cluster.apply(&namespace_yaml).await.unwrap();
+        let installation = Self {
             cluster,
             manifests: Manifests {
                 configuration: config::parse(&options.configuration).unwrap(),
                 text: options.configuration,
                 form: options.form,
-                account,
+                account: way.written(namespace),
                 image: "untaint".into(),
                 exact_tolerations: false,
                 selinux_type: None,
@@ -119,12 +135,44 @@ impl Installation {
                 strict_policy: options.strict_policy,
                 tenants: Tenants::default(),
             },
+            account,
             directory: TempDir::new().unwrap(),
-        })
+        };
+        installation.apply(&[]).await;
+        Some(installation)
+    }
+
+    /// These parts, and the account, in the way of this test.
+    pub(crate) async fn apply(&self, parts: &[Part]) {
+        let yaml = with_account(&self.manifests, parts);
+        let way = Way::of_this_test();
+        let yaml = way.transform(self.cluster, self.namespace(), &yaml).await;
+        self.cluster.apply(&yaml).await.unwrap();
+    }
+
+    /// Another installation, made for an account of the same name and called otherwise in the end.
+    pub(crate) async fn neighbour(&self, configuration: &str) -> Self {
+        let manifests = Manifests {
+            configuration: config::parse(configuration).unwrap(),
+            text: configuration.into(),
+            ..self.manifests.clone()
+        };
+        let yaml = with_account(&manifests, &[Part::Rbac, Part::Policy]);
+        let yaml = kustomize(self.cluster, &yaml, "namePrefix: b-\n").await;
+        self.cluster.apply(&yaml).await.unwrap();
+        Self {
+            cluster: self.cluster,
+            account: Account {
+                name: format!("b-{}", manifests.account.name),
+                ..self.account.clone()
+            },
+            manifests,
+            directory: TempDir::new().unwrap(),
+        }
     }
 
     fn namespace(&self) -> &str {
-        &self.manifests.account.namespace
+        &self.account.namespace
     }
 
     /// Gives the account far more rights than it needs.
@@ -136,10 +184,11 @@ impl Installation {
              kind: ClusterRoleBinding\n\
              metadata: {{name: too-generous-{namespace}}}\n\
              roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: too-generous}}\n\
-             subjects: [{{kind: ServiceAccount, name: agent, namespace: {namespace}}}]\n"
+             subjects: [{{kind: ServiceAccount, name: {}, namespace: {namespace}}}]\n",
+            self.account.name
         );
         self.cluster.apply(&binding).await.unwrap();
-        let user = self.manifests.account.user();
+        let user = self.account.user();
         let can = ["auth", "can-i", "delete", "nodes", "--as", &user];
         // It fails if the answer is no.
         let granted = async { while self.cluster.kubectl(&can).await.is_err() {} };
@@ -148,7 +197,7 @@ impl Installation {
 
     /// Policies and roles take effect some time after they are there: returns when they have.
     pub(crate) async fn in_force(&self) {
-        let name = format!("{}-in-force", self.namespace());
+        let name = format!("{}-{}-in-force", self.namespace(), self.account.name);
         self.cluster
             .create_node(&name, &["x:NoSchedule"])
             .await
@@ -160,7 +209,10 @@ impl Installation {
         let theft = Request::patch("", uri, MERGE, theft).dry();
         self.wait_until_refused(&client, &theft).await;
         if self.manifests.form.has_own_account() && self.manifests.configuration.events {
-            let token = self.cluster.token(self.namespace(), "agent").await;
+            let token = self
+                .cluster
+                .token(self.namespace(), &self.account.name)
+                .await;
             let claimless = self.client(&token.unwrap()).await;
             let theft = Request::new("", Method::POST, EVENTS, event("in-force", "another"));
             self.wait_until_refused(&claimless, &theft.dry()).await;
@@ -168,15 +220,15 @@ impl Installation {
         self.cluster.delete_node(&name).await.unwrap();
     }
 
-    async fn wait_until_refused(&self, client: &Client, request: &Request) {
+    pub(crate) async fn wait_until_refused(&self, client: &Client, request: &Request) {
         let refused = async { while request.send(client).await.refused_by() != By::Policy {} };
         timeout(DEADLINE, refused).await.unwrap();
     }
 
     /// With a token of the account for this Node.
     pub(crate) async fn client_for(&self, node: &str) -> Client {
-        let namespace = self.namespace();
-        let token = self.cluster.token_for_node(namespace, "agent", node).await;
+        let Account { namespace, name } = &self.account;
+        let token = self.cluster.token_for_node(namespace, name, node).await;
         self.client(&token.unwrap()).await
     }
 
@@ -190,6 +242,18 @@ impl Installation {
     pub(crate) fn kubeconfig(&self, token: &str) -> PathBuf {
         let directory = tempfile::tempdir_in(self.directory.path()).unwrap().keep();
         self.cluster.kubeconfig(&directory, token).unwrap()
+    }
+}
+
+/// These parts of the manifests, with the account that they are for.
+pub(crate) fn with_account(manifests: &Manifests, parts: &[Part]) -> String {
+    let Account { namespace, name } = &manifests.account;
+    let account = format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}, namespace: {namespace}}}\n"
+    );
+    match parts {
+        [] => account,
+        parts => format!("{account}---\n{}", manifests.render(parts).unwrap()),
     }
 }
 

@@ -3,8 +3,9 @@
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
+use untaint::manifests::Part;
 
-use crate::changes::{self, Change};
+use crate::changes::{self, Change, NOT_STATUS};
 use crate::installation::{CONFIGURATION, Installation, Options, rich_node};
 use crate::request::{APPLY, By, Request};
 use crate::{events, others, owners};
@@ -31,7 +32,7 @@ pub(crate) async fn refuse(client: &Client, rows: &[Row], is_generous: bool) {
         let is_right = match by {
             By::Nobody => false,
             By::Rbac => expected == by,
-            By::Policy => expected == by && answer.message().contains(row.message),
+            By::Policy => expected == by && answer.says(row.message),
             By::Server => expected == by || answer.is_conflict_of(&row.request),
         };
         if !is_right {
@@ -171,7 +172,7 @@ fn of_others(own: &Value, other: &Value) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_token_of_one_node_is_good_for_nothing_else_and_where_roles_are_too_generous_the_policy_says_so()
+pub(crate) async fn a_token_of_one_node_is_good_for_nothing_else_and_where_roles_are_too_generous_the_policy_says_so()
  {
     let Some(shipped) = Installation::new("hostile-shipped", Options::default()).await else {
         return;
@@ -203,7 +204,7 @@ async fn a_token_of_one_node_is_good_for_nothing_else_and_where_roles_are_too_ge
 
 /// Without `retaint` and `publishCondition`, removals are all there is.
 #[tokio::test]
-async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it() {
+pub(crate) async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it() {
     let configuration = CONFIGURATION
         .replace("  publishCondition:", "  # publishCondition:")
         .replace("  retaint:", "  # retaint:");
@@ -215,19 +216,19 @@ async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it() {
         return;
     };
     let own = rich_node(shipped.cluster, "silent").await;
-    let mut rows = of_change(
-        &own_condition(&own),
-        &own,
-        "/status",
-        "refused: UPDATE of nodes/status",
-    );
+    let mut rows = of_change(&own_condition(&own), &own, "/status", NOT_STATUS);
     for row in &mut rows {
         row.by = By::Rbac;
     }
     let mut taints = own["spec"]["taints"].as_array().unwrap().clone();
     taints.push(json!({"key": "example.com/link", "value": "up", "effect": "NoSchedule"}));
     let put_back = Change::of("put back", ["spec", "taints"], json!(taints), "");
-    rows.extend(of_change(&put_back, &own, "", "put back: none;"));
+    rows.extend(of_change(
+        &put_back,
+        &own,
+        "",
+        "put there: example.com/link:NoSchedule;",
+    ));
     let client = shipped.client_for("silent").await;
     refuse(&client, &rows, false).await;
     shipped.be_too_generous().await;
@@ -240,4 +241,40 @@ async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks_for_it() {
         let answer = request.send(&client).await;
         assert_eq!(answer.code, 200, "{}: {answer:?}", request.name);
     }
+}
+
+/// Without a rule that writes, the rules are an empty map.
+#[tokio::test]
+pub(crate) async fn nothing_is_let_through_where_every_rule_only_watches() {
+    let configuration = CONFIGURATION.replace("\n  gates:", "\n  dryRun: true\n  gates:");
+    let configuration = configuration.replace("  gates: []\n  dryRun: true\n", "  gates: []\n");
+    let options = Options {
+        configuration,
+        ..Options::default()
+    };
+    let Some(watching) = Installation::account("watching", options).await else {
+        return;
+    };
+    assert_eq!(
+        watching
+            .manifests
+            .configuration
+            .rules
+            .iter()
+            .filter(|rule| !rule.dry_run)
+            .count(),
+        0
+    );
+    watching.be_too_generous().await;
+    watching.apply(&[Part::Rbac, Part::Policy]).await;
+    watching.in_force().await;
+    let own = rich_node(watching.cluster, "watching").await;
+    let mut rows = of_change(
+        &own_removal(&own),
+        &own,
+        "",
+        "all others must stay as they are",
+    );
+    rows.extend(of_change(&own_condition(&own), &own, "/status", NOT_STATUS));
+    refuse(&watching.client_for("watching").await, &rows, true).await;
 }

@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use untaint::manifests::Account;
 
 use crate::installation::Installation;
 use crate::nodes::Row;
@@ -9,11 +10,11 @@ use crate::request::{By, JSON_PATCH, MERGE, Request};
 
 /// Each refused by the roles.
 pub(crate) fn rows(installation: &Installation) -> Vec<Row> {
-    let account = &installation.manifests.account;
-    let (namespace, user) = (&account.namespace, account.user());
-    let policy = account.objects();
-    let mut requests = secrets(namespace);
-    requests.extend(rights(namespace, &policy));
+    let account = &installation.account;
+    let user = account.user();
+    let policy = installation.manifests.account.objects();
+    let mut requests = secrets(account);
+    requests.extend(rights(account, &policy));
     requests.extend(impersonations(&user));
     let rows = requests.into_iter().map(|request| Row {
         request,
@@ -24,7 +25,7 @@ pub(crate) fn rows(installation: &Installation) -> Vec<Row> {
     rows.collect()
 }
 
-fn secrets(namespace: &str) -> Vec<Request> {
+fn secrets(Account { namespace, name }: &Account) -> Vec<Request> {
     let mut requests = Vec::new();
     for resource in ["secrets", "configmaps", "pods", "serviceaccounts"] {
         for scope in [
@@ -49,8 +50,8 @@ fn secrets(namespace: &str) -> Vec<Request> {
     };
     let other = json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Node", "name": "other"}});
     requests.extend([
-        mint(format!("{accounts}/agent/token"), json!({})),
-        mint(format!("{accounts}/agent/token"), other),
+        mint(format!("{accounts}/{name}/token"), json!({})),
+        mint(format!("{accounts}/{name}/token"), other),
         mint(
             "/api/v1/namespaces/kube-system/serviceaccounts/default/token".into(),
             json!({}),
@@ -59,7 +60,7 @@ fn secrets(namespace: &str) -> Vec<Request> {
     requests
 }
 
-fn rights(namespace: &str, policy: &str) -> Vec<Request> {
+fn rights(Account { namespace, name }: &Account, policy: &str) -> Vec<Request> {
     let mut requests = Vec::new();
     let policies = "/apis/admissionregistration.k8s.io/v1";
     let roles = "/apis/rbac.authorization.k8s.io/v1";
@@ -82,11 +83,11 @@ fn rights(namespace: &str, policy: &str) -> Vec<Request> {
     let binding = json!({
         "metadata": {"name": "thief"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": "agent", "namespace": namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     });
     let pod = json!({
         "metadata": {"name": "thief"},
-        "spec": {"nodeName": "other", "serviceAccountName": "agent", "containers": [{"name": "c", "image": "i"}]},
+        "spec": {"nodeName": "other", "serviceAccountName": name, "containers": [{"name": "c", "image": "i"}]},
     });
     let lease = json!({"metadata": {"name": "other"}});
     for (uri, body) in [

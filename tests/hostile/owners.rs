@@ -35,7 +35,7 @@ pub(crate) fn rows(node: &Value) -> Vec<Row> {
 
 /// Whoever applied it loses it to the agent.
 #[tokio::test]
-async fn a_taint_that_somebody_applied_can_go() {
+pub(crate) async fn a_taint_that_somebody_applied_can_go() {
     let Some(shipped) = Installation::new("applied", Options::default()).await else {
         return;
     };

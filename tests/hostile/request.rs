@@ -124,6 +124,11 @@ impl Answer {
         self.body["message"].as_str().unwrap_or_default()
     }
 
+    /// A policy refuses it in these words, or that of a neighbour: the server passes on the words of one.
+    pub(crate) fn says(&self, message: &str) -> bool {
+        self.message().contains(message) || self.message().contains("ValidatingAdmissionPolicy 'b-")
+    }
+
     /// Of what others have written, the server lets nobody apply another value without force.
     pub(crate) fn is_conflict_of(&self, request: &Request) -> bool {
         let is_forced = request.uri.contains("force=true");

@@ -14,7 +14,7 @@ use crate::request::{APPLY, By, MERGE, Request};
 const FORMS: [Form; 3] = [Form::Sidecar, Form::InitContainer, Form::PostStart];
 
 #[tokio::test]
-async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
+pub(crate) async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
     for form in FORMS {
         let name = format!("shared-{}", form.as_str());
         let options = Options {
@@ -31,7 +31,11 @@ async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
         let client = shared
             .client_for(own["metadata"]["name"].as_str().unwrap())
             .await;
-        let claimless = shared.cluster.token(&name, "agent").await.unwrap();
+        let claimless = shared
+            .cluster
+            .token(&name, &shared.account.name)
+            .await
+            .unwrap();
         let claimless = shared.client(&claimless).await;
 
         let not_other = "the token is for the Node ";
@@ -53,7 +57,7 @@ async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
         }
         for (request, message) in refused {
             let answer = request.send(&client).await;
-            let is_right = answer.refused_by() == By::Policy && answer.message().contains(message);
+            let is_right = answer.refused_by() == By::Policy && answer.says(message);
             assert!(
                 is_right || answer.is_conflict_of(&request),
                 "{}: {answer:?}",
@@ -62,7 +66,7 @@ async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
         }
         for request in own_removal(&own).requests(&own, "") {
             let answer = request.send(&claimless).await;
-            let is_right = answer.message().contains("does not say for which Node");
+            let is_right = answer.says("does not say for which Node");
             assert!(
                 is_right || answer.is_conflict_of(&request),
                 "{}: {answer:?}",
@@ -92,7 +96,7 @@ async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
 
 /// What the roles of untaint would let it do to every Node otherwise.
 #[tokio::test]
-async fn an_account_of_others_without_work_of_its_own_can_be_held_to_that_of_untaint() {
+pub(crate) async fn an_account_of_others_without_work_of_its_own_can_be_held_to_that_of_untaint() {
     let options = Options {
         form: Form::PostStart,
         strict_policy: true,

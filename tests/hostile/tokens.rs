@@ -3,6 +3,7 @@
 use http::Method;
 use serde_json::json;
 use testkit::cluster::Cluster;
+use untaint::manifests::Account;
 
 use crate::events::{EVENTS, event};
 use crate::installation::{Installation, Options};
@@ -24,23 +25,30 @@ pub(crate) fn removal(node: &str) -> Request {
 pub(crate) async fn stale_token(installation: &Installation, node: &str) -> String {
     let cluster: &Cluster = installation.cluster;
     cluster.create_node(node, &[TAINT]).await.unwrap();
-    let namespace = &installation.manifests.account.namespace;
-    let token = cluster.token_for_pod(namespace, "agent", node, node).await;
+    let Account { namespace, name } = &installation.account;
+    let token = cluster.token_for_pod(namespace, name, node, node).await;
     cluster.delete_node(node).await.unwrap();
     cluster.create_node(node, &[TAINT]).await.unwrap();
     token.unwrap()
 }
 
 #[tokio::test]
-async fn a_token_that_says_nothing_of_a_node_is_refused_with_the_reason_whatever_kind_it_is() {
+pub(crate) async fn a_token_that_says_nothing_of_a_node_is_refused_with_the_reason_whatever_kind_it_is()
+ {
     let Some(shipped) = Installation::new("claimless", Options::default()).await else {
         return;
     };
     let cluster = shipped.cluster;
     cluster.create_node("claimless", &[TAINT]).await.unwrap();
     let tokens = [
-        cluster.token("claimless", "agent").await.unwrap(),
-        cluster.token_in_secret("claimless", "agent").await.unwrap(),
+        cluster
+            .token("claimless", &shipped.account.name)
+            .await
+            .unwrap(),
+        cluster
+            .token_in_secret("claimless", &shipped.account.name)
+            .await
+            .unwrap(),
     ];
     for token in tokens {
         let client = shipped.client(&token).await;
@@ -56,7 +64,7 @@ async fn a_token_that_says_nothing_of_a_node_is_refused_with_the_reason_whatever
                 (403, By::Policy),
                 "{answer:?}"
             );
-            assert!(answer.message().contains("it has no claim authentication.kubernetes.io/node-name; those that pods are given have it from Kubernetes 1.30 on"), "{answer:?}");
+            assert!(answer.says("it has no claim authentication.kubernetes.io/node-name; those that pods are given have it from Kubernetes 1.30 on"), "{answer:?}");
         }
     }
     let allowed = removal("claimless")
@@ -66,7 +74,7 @@ async fn a_token_that_says_nothing_of_a_node_is_refused_with_the_reason_whatever
 }
 
 #[tokio::test]
-async fn a_token_for_another_node_or_of_another_account_is_refused() {
+pub(crate) async fn a_token_for_another_node_or_of_another_account_is_refused() {
     let Some(shipped) = Installation::new("strangers", Options::default()).await else {
         return;
     };
@@ -83,7 +91,7 @@ async fn a_token_for_another_node_or_of_another_account_is_refused() {
         "{answer:?}"
     );
     let told = "the token is for the Node stranger-b: with it, this account may not change the Node stranger-a";
-    assert!(answer.message().contains(told), "{answer:?}");
+    assert!(answer.says(told), "{answer:?}");
     let account = [
         "create",
         "serviceaccount",
@@ -106,7 +114,7 @@ async fn a_token_for_another_node_or_of_another_account_is_refused() {
 
 /// The token's name of the Node is right, its uid is that of the Node before.
 #[tokio::test]
-async fn a_token_of_a_node_that_was_made_anew_is_good_unless_the_uid_is_asked_for() {
+pub(crate) async fn a_token_of_a_node_that_was_made_anew_is_good_unless_the_uid_is_asked_for() {
     let Some(by_name) = Installation::new("by-name", Options::default()).await else {
         return;
     };
@@ -130,7 +138,7 @@ async fn a_token_of_a_node_that_was_made_anew_is_good_unless_the_uid_is_asked_fo
         "{answer:?}"
     );
     let told = "its claim authentication.kubernetes.io/node-uid is not the uid of the Node";
-    assert!(answer.message().contains(told), "{answer:?}");
+    assert!(answer.says(told), "{answer:?}");
     let answer = removal("by-uid")
         .send(&by_uid.client_for("by-uid").await)
         .await;

@@ -140,7 +140,10 @@ async fn missed(installation: &Installation) -> Vec<(&'static str, usize)> {
         rich_node(cluster, &format!("{namespace}-{node}")).await;
     }
     let stale = stale_token(installation, &format!("{namespace}-stale")).await;
-    let claimless = cluster.token(&namespace, "agent").await.unwrap();
+    let claimless = cluster
+        .token(&namespace, &installation.account.name)
+        .await
+        .unwrap();
     let clients = Clients {
         own: installation.client_for(&format!("{namespace}-own")).await,
         claimless: installation.client(&claimless).await,

@@ -1,9 +1,9 @@
 //! The image, as far as it can be judged without a container engine.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::render::ROOT;
+use crate::render::{FORMS, Objects, ROOT, configuration, list, written};
 
 fn read(name: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join(name)).unwrap()
@@ -36,6 +36,79 @@ fn every_image_it_is_made_of_has_a_tag_and_can_be_pinned_by_an_argument() {
             .filter_map(|argument| argument.strip_prefix(name)?.strip_prefix('='));
         let (_, tag) = defaults.next().unwrap().rsplit_once(':').unwrap();
         assert!(!tag.contains('/') && tag != "latest", "{image}: {tag}");
+    }
+}
+
+/// Where the files of the image are in it.
+fn files() -> Vec<PathBuf> {
+    let run = instructions("RUN").join(" ");
+    let words = run.split(' ');
+    let files = words.filter_map(|word| word.strip_prefix("/image/"));
+    let files = files.filter(|file| !file.contains('*'));
+    let files: Vec<_> = files.map(|file| Path::new("/").join(file)).collect();
+    assert!(files.contains(&entry_point().into()), "{files:?}");
+    files
+}
+
+fn entry_point() -> String {
+    let [entry] = <[String; 1]>::try_from(instructions("ENTRYPOINT")).unwrap();
+    let [program] = serde_json::from_str::<[String; 1]>(&entry).unwrap();
+    program
+}
+
+/// A directory cannot be mounted at a file, nor below one; one around it hides it.
+#[test]
+fn nothing_is_mounted_where_the_image_has_its_files() {
+    let directories = FORMS.map(|form| format!("deploy/{form}"));
+    let yaml = directories.iter().flat_map(|directory| {
+        let entries = fs::read_dir(Path::new(ROOT).join(directory)).unwrap();
+        entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+    });
+    let mut mounts = 0;
+    for text in yaml {
+        let objects = Objects(serde_yaml::from_multiple(&text).unwrap());
+        if objects.all("DaemonSet").is_empty() {
+            continue;
+        }
+        for program in objects.programs() {
+            // A hook is in another image.
+            if program.path().is_some() {
+                continue;
+            }
+            for mount in list(&program.container["volumeMounts"]) {
+                let at = mount["mountPath"].as_str().map(Path::new).unwrap();
+                mounts += 1;
+                for file in files() {
+                    let is_free = !file.starts_with(at) && !at.starts_with(&file);
+                    assert!(is_free, "{} at {}", mount["name"], at.display());
+                }
+            }
+        }
+    }
+    assert!(mounts > FORMS.len());
+}
+
+#[test]
+fn a_gate_that_looks_where_the_image_has_its_files_is_an_error() {
+    for file in files() {
+        for below in ["ready", "deep/er/ready"] {
+            let path = file.join(below);
+            let path = path.to_str().unwrap();
+            let file = configuration(&format!("gates: [{{name: a, file: {{path: {path}}}}}]"));
+            let config = file.path().to_str().unwrap();
+            for form in ["daemonset", "sidecar", "init-container"] {
+                let arguments = [
+                    "--config",
+                    config,
+                    "--form",
+                    form,
+                    "--service-account=agent",
+                ];
+                let error = written(&arguments).unwrap_err();
+                let expected = format!("gate a: {path} cannot be made visible in a pod: ");
+                assert!(error.starts_with(&expected), "{error}");
+            }
+        }
     }
 }
 

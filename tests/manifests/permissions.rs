@@ -1,24 +1,29 @@
 //! What the workloads may do.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::cluster::shared;
 
 use crate::render::{FORMS, Objects, configuration, list};
+
+/// An API group that no server has.
+const NOWHERE: &str = "untaint.dev";
 
 #[tokio::test]
 async fn every_form_may_get_list_watch_and_patch_nodes_and_nothing_else() {
     let Some(cluster) = shared().await else {
         return;
     };
-    let rules = json!([{
+    let rules = [json!({
         "apiGroups": [""],
         "resources": ["nodes"],
         "verbs": ["list", "watch", "get", "patch"],
-    }]);
+    })];
     for form in FORMS {
         let objects = Objects::of_form(cluster, form).await;
         let role = objects.one("ClusterRole");
-        assert_eq!(role["rules"], rules, "{form}");
+        let of_servers = list(&role["rules"]).iter();
+        let of_servers = of_servers.filter(|rule| rule["apiGroups"] != json!([NOWHERE]));
+        assert!(of_servers.eq(&rules), "{form}: {role}");
         assert_eq!(role["aggregationRule"], json!(null), "{form}");
         assert!(objects.all("Role").is_empty(), "{form}");
         assert!(objects.all("RoleBinding").is_empty(), "{form}");
@@ -48,6 +53,54 @@ async fn the_role_is_bound_to_the_service_account_of_the_pods_and_to_no_other() 
     }
 }
 
+/// What marks the account for the policies: nothing can be asked for by it.
+#[test]
+fn the_role_alone_has_what_marks_its_account_and_other_rules_are_another_mark() {
+    let marks = |arguments: &[&str]| {
+        let file = configuration("publishCondition: {type: example.com/c}\n  dryRun: false");
+        let path = file.path().to_str().unwrap();
+        let arguments = [&["--config", path, "--only", "rbac"], arguments].concat();
+        let objects = Objects::written(&arguments);
+        let role = objects.one("ClusterRole");
+        let marks = list(&role["rules"])
+            .iter()
+            .filter(|rule| rule["apiGroups"] == json!([NOWHERE]));
+        let mark = |rule: &Value| {
+            let word = |field: &str| rule[field][0].as_str().unwrap().to_owned();
+            format!(
+                "{} {} {}",
+                word("verbs"),
+                word("resources"),
+                word("resourceNames")
+            )
+        };
+        marks.map(mark).collect::<Vec<_>>()
+    };
+    let own = marks(&[]);
+    let [hold, follow, remove, publish] = own.as_slice() else {
+        panic!("{own:?}");
+    };
+    assert_eq!(hold, "hold ownnode untaint:untaint");
+    assert_eq!(remove, "remove taints example.com/a");
+    assert_eq!(publish, "publish conditions example.com/c");
+    let of_others = [
+        "--form",
+        "sidecar",
+        "--namespace",
+        "n",
+        "--service-account",
+        "a",
+    ];
+    let strict = marks(&[&of_others[..], &["--strict-policy"]].concat());
+    assert_eq!(strict[0], "hold ownnode n:a");
+    // What is held to the same is held by the same rules, and what is not is not.
+    assert_eq!(&strict[1], follow);
+    let shared = marks(&of_others);
+    assert_eq!(shared[0], "hold owntaints n:a");
+    assert_ne!(&shared[1], follow);
+    assert_ne!(&marks(&["--check-node-uid"])[1], follow);
+}
+
 /// Everything that the roles of a configuration grant, as `namespace group/resource verb,verb`.
 fn granted(objects: &Objects) -> Vec<String> {
     let roles = ["ClusterRole", "Role"]
@@ -62,6 +115,9 @@ fn granted(objects: &Objects) -> Vec<String> {
                 words.collect::<Vec<_>>().join(",")
             };
             let (group, resource) = (words("apiGroups"), words("resources"));
+            if group == NOWHERE {
+                continue;
+            }
             granted.push(format!("{namespace} {group}/{resource} {}", words("verbs")));
         }
         let binding = format!("{}Binding", role["kind"].as_str().unwrap());

@@ -85,8 +85,8 @@ fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
         assert_eq!(
             error,
             format!(
-                "gate a: {path} cannot be made visible in a pod: the directory around it would be mounted, and holds \
-                 other things that the pod needs; move it into a directory of its own\n"
+                "gate a: {path} cannot be made visible in a pod: the directory around it would be mounted where the \
+                 pod has other things that it needs; move it into a directory of its own\n"
             )
         );
     }

@@ -9,6 +9,7 @@ use super::RuleAtWork;
 use crate::api::ApiError;
 use crate::backoff::Backoff;
 use crate::condition::Published;
+use crate::gate::observation::SinceBoot;
 use crate::node::view::NodeView;
 use crate::tokens::Tokens;
 
@@ -51,17 +52,19 @@ impl Publication {
         }
     }
 
-    /// The patch that is due now, if there is one. `asked`: not before, as the server has it.
+    /// The patch that is due now, if there is one. `leftover`: see [`Published::patch`]. `asked`: not before, as the server
+    /// has it.
     fn next(
         &mut self,
         now: Instant,
         node: &NodeView,
         told: &Published,
+        leftover: bool,
         asked: Option<Instant>,
     ) -> Option<Value> {
         let unknown = told.status == "Unknown";
         self.unknown_since = unknown.then(|| self.unknown_since.unwrap_or(now));
-        let Some(patch) = told.patch(node, Timestamp::now()) else {
+        let Some(patch) = told.patch(node, leftover, Timestamp::now()) else {
             self.failure = None;
             return None;
         };
@@ -103,6 +106,7 @@ impl RuleAtWork {
         &mut self,
         now: Instant,
         node: Option<&NodeView>,
+        since_boot: &SinceBoot,
         not_before: Option<Instant>,
     ) -> Option<(String, Value)> {
         self.publication.due_at = None;
@@ -110,7 +114,10 @@ impl RuleAtWork {
             self.publication.failure = None;
             return None;
         };
-        let patch = self.publication.next(now, node, &told, not_before);
+        let leftover = since_boot.leftovers.contains_key(&told.kind);
+        let patch = self
+            .publication
+            .next(now, node, &told, leftover, not_before);
         // It also changes when every gate has been open for long enough.
         let stable_at = self.state.stable_at().filter(|stable| *stable > now);
         let times = [self.publication.due_at, stable_at];
@@ -121,6 +128,11 @@ impl RuleAtWork {
     /// When there may be a condition to write by time alone.
     pub(in crate::agent) fn condition_at(&self) -> Option<Instant> {
         self.publication.due_at
+    }
+
+    /// The credentials are others than those of the writes before: if these failed, that is no reason to wait.
+    pub(in crate::agent) fn credentials_renewed(&mut self) {
+        self.publication.not_before = None;
     }
 
     /// Whether the rule writes the condition of this type.

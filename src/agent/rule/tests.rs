@@ -9,7 +9,7 @@ use crate::config::{
     Check, Condition, Deadline, DeadlineAction, FileCheck, Gate, NodeCondition, Observation,
     Observed, Probe, Retaint, Schedule,
 };
-use crate::gate::observation::Sight;
+use crate::gate::observation::{Sight, SinceBoot};
 use crate::node::patch::removal;
 use crate::taint::TaintMatcher;
 
@@ -25,6 +25,7 @@ pub(super) fn node(version: &str, ready: &str) -> NodeSight {
     NodeSight {
         node: node.unwrap(),
         watching: true,
+        since_boot: SinceBoot::default(),
     }
 }
 
@@ -49,6 +50,7 @@ pub(super) fn on_ready() -> RuleAtWork {
     let condition = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),
+        max_age: None,
     };
     let object = Observed::NodeCondition(condition);
     let observation = Observation {

@@ -2,11 +2,12 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use tempfile::TempDir;
 
 use super::*;
 use crate::gate::testing::soon;
+
+mod orphans;
 
 fn exec(command: &[&str]) -> Exec {
     Exec {
@@ -183,20 +184,18 @@ async fn what_a_program_leaves_behind_in_its_group_is_killed() {
 }
 
 #[tokio::test]
-async fn one_that_left_the_group_and_holds_the_pipe_does_not_hold_the_check() {
-    let dir = TempDir::new().unwrap();
-    let file = dir.path().join("pid");
+async fn one_that_left_the_group_and_holds_the_pipe_neither_holds_the_check_nor_outlives_it() {
     for escaped in ["sleep 1000", "yes"] {
+        // A file, because what it prints may be the last line.
+        let dir = TempDir::new().unwrap();
+        let file = dir.path().join("pid");
         let script = format!(
             "setsid sh -c 'echo $$ >$0; exec {escaped}' $0 &
             until test -s $0; do :; done; exit 1"
         );
-        let file = file.to_str().unwrap();
-        let outcome = outcome(&["/bin/sh", "-c", &script, file]).await;
-        let pid = fs::read_to_string(file).unwrap().trim().parse().unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-        fs::remove_file(file).unwrap();
+        let outcome = outcome(&["/bin/sh", "-c", &script, file.to_str().unwrap()]).await;
         assert!(outcome.message().starts_with("/bin/sh: exit code 1"));
+        gone(fs::read_to_string(file).unwrap().trim().parse().unwrap()).await;
     }
 }
 
@@ -210,9 +209,7 @@ async fn a_time_out_kills_the_whole_group_and_leaves_no_zombie() {
 }
 
 #[tokio::test]
-async fn as_pid_1_the_agent_also_reaps_the_grandchildren() {
-    // A subreaper inherits orphans like PID 1.
-    set_child_subreaper(Some(getpid())).unwrap();
+async fn grandchildren_are_reaped_too() {
     let pids =
         dropped_after(r"sh -c 'sleep 1000 & echo $PPID $$ $! >$0; mv $0 $1; wait' $1 $2; true")
             .await;

@@ -16,6 +16,10 @@ use crate::gate::testing::{dropping_closes, http, listen, refuse, serve, soon};
 
 type Reply = Response<BoxBody<Bytes, Infallible>>;
 
+async fn check(spec: &Grpc) -> Outcome {
+    super::check(spec, &Busy::default()).await
+}
+
 fn spec(port: u16, service: &str) -> Grpc {
     Grpc {
         endpoint: Endpoint::Tcp {

@@ -13,6 +13,10 @@ use crate::gate::testing::{http, http_unix, soon};
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const UNAVAILABLE: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
+async fn check(spec: &HttpGet) -> Outcome {
+    super::check(spec, &Busy::default()).await
+}
+
 fn spec(port: u16) -> HttpGet {
     HttpGet {
         endpoint: Endpoint::Tcp {

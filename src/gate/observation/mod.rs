@@ -3,11 +3,13 @@
 mod csi_driver;
 mod node;
 mod pods;
+mod since_boot;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
@@ -16,9 +18,12 @@ use super::report::Reporter;
 use crate::api::object::Object;
 use crate::api::watch::{Collection, News};
 use crate::api::{ApiServer, watch as api_watch};
+use crate::boot::Span;
 use crate::config::{Observation, Observed};
 use crate::logging::Repetition;
 use crate::node::view::NodeView;
+
+pub use since_boot::{NodeWitness, SinceBoot};
 
 /// News that wait to be looked at. The watch waits when it is full.
 const QUEUE: usize = 16;
@@ -58,6 +63,8 @@ pub struct NodeSight {
     pub node: Option<NodeView>,
     /// Whether that is how things are: the watch is up.
     pub watching: bool,
+    /// What of it was written since the machine booted.
+    pub since_boot: SinceBoot,
 }
 
 impl NodeSight {
@@ -66,20 +73,46 @@ impl NodeSight {
         if !self.watching {
             return Err(Outcome::Unknown("the Node cannot be watched now".into()));
         }
-        self.node
-            .as_ref()
-            .ok_or_else(|| Outcome::Unknown("there is no such Node".into()))
+        let node = self.node.as_ref();
+        let node = node.ok_or_else(|| Outcome::Unknown("there is no such Node".into()))?;
+        match &self.since_boot.kubelet {
+            Some(reason) => Err(Outcome::Unknown(reason.clone())),
+            None => Ok(node),
+        }
+    }
+}
+
+/// What is seen of the Node.
+pub(super) struct Judgement {
+    /// What it amounts to.
+    pub(super) outcome: Outcome,
+    /// For how long, unless the Node changes; `None`: for ever.
+    pub(super) lasts: Option<Duration>,
+}
+
+impl From<Outcome> for Judgement {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            lasts: None,
+        }
     }
 }
 
 /// What an observation of the Node itself amounts to; `None` if it is of other objects. The agent asks before each
 /// decision, so that no decision is made on a Node that the gates have not seen.
-pub(super) fn of_node(spec: &Observation, sight: &NodeSight) -> Option<Outcome> {
+pub(super) fn of_node(
+    spec: &Observation,
+    sight: &NodeSight,
+    clock: Timestamp,
+) -> Option<Judgement> {
     let judge =
-        |judge: &dyn Fn(&NodeView) -> Outcome| sight.now().map_or_else(|unknown| unknown, judge);
+        |judge: &dyn Fn(&NodeView) -> Judgement| sight.now().map_or_else(Judgement::from, judge);
     match &spec.object {
-        Observed::Allocatable(spec) => Some(judge(&|node| node::allocatable(spec, node))),
-        Observed::NodeCondition(spec) => Some(judge(&|node| node::condition(spec, node))),
+        Observed::Allocatable(spec) => Some(judge(&|node| node::allocatable(spec, node).into())),
+        Observed::NodeCondition(spec) => Some(judge(&|node| {
+            node::condition(spec, node, &sight.since_boot, clock)
+        })),
         Observed::CsiDriver(_) | Observed::Pods(_) => None,
     }
 }
@@ -93,12 +126,16 @@ pub(super) async fn follow(spec: Observation, sight: Sight, mut reporter: Report
     match spec.object {
         Observed::CsiDriver(spec) => {
             let collection = csi_driver::collection(&sight.node_name);
-            let judge = |objects: &_| csi_driver::judge(&spec, objects);
+            let judge = |objects: &_, _: &_| csi_driver::judge(&spec, objects);
             follow_objects(sight, collection, reporter, judge).await;
         }
         Observed::Pods(spec) => {
             let collection = pods::collection(&spec, &sight.node_name);
-            let judge = |objects: &_| pods::judge(&spec, objects);
+            let mut witnesses = pods::Witnesses::default();
+            let judge = |objects: &_, since_boot: &SinceBoot| {
+                let leftovers = witnesses.see(objects, since_boot, Span::now());
+                pods::judge(&spec, objects, &leftovers)
+            };
             follow_objects(sight, collection, reporter, judge).await;
         }
         Observed::Allocatable(_) | Observed::NodeCondition(_) => {}
@@ -116,7 +153,7 @@ async fn follow_objects<T: Object>(
     mut sight: Sight,
     collection: Collection,
     mut reporter: Reporter,
-    judge: impl Fn(&HashMap<String, T>) -> Outcome,
+    mut judge: impl FnMut(&HashMap<String, T>, &SinceBoot) -> Outcome,
 ) {
     let Some(api) = sight.api else { return };
     let mut failure = Repetition::default();
@@ -130,9 +167,10 @@ async fn follow_objects<T: Object>(
             continue;
         }
         let (news, heard) = mpsc::channel(QUEUE);
+        let known = sight.node.clone();
         tokio::select! {
             () = api_watch::run(&api, collection.clone(), news, sight.urgent.clone()) => {}
-            () = listen(heard, &collection.path, &mut failure, &mut reporter, &judge) => {}
+            () = listen(heard, &collection.path, known, &mut failure, &mut reporter, &mut judge) => {}
             () = until_unknown(&mut sight.node) => {}
         }
     }
@@ -146,29 +184,39 @@ async fn until_unknown(node: &mut watch::Receiver<NodeSight>) {
     }
 }
 
-/// Reports what the news of a watch mean. Returns at its end.
+/// Reports what the news of a watch mean, and what the Node's mean for them. Returns at the end of the watch.
 async fn listen<T: Object>(
     mut heard: mpsc::Receiver<News<T>>,
     path: &str,
+    mut node: watch::Receiver<NodeSight>,
     failure: &mut Repetition,
     reporter: &mut Reporter,
-    judge: impl Fn(&HashMap<String, T>) -> Outcome,
+    mut judge: impl FnMut(&HashMap<String, T>, &SinceBoot) -> Outcome,
 ) {
     let mut objects: HashMap<String, T> = HashMap::new();
     let mut is_synced = false;
-    while let Some(news) = heard.recv().await {
+    loop {
+        let news = tokio::select! {
+            news = heard.recv() => match news {
+                Some(news) => Some(news),
+                None => return,
+            },
+            Ok(()) = node.changed() => None,
+        };
         match news {
-            News::Object(object) => _ = objects.insert(object.metadata().uid.clone(), object),
-            News::Gone(uid) => _ = objects.remove(&uid),
-            News::Synced => {
+            Some(News::Object(object)) => {
+                objects.insert(object.metadata().uid.clone(), object);
+            }
+            Some(News::Gone(uid)) => _ = objects.remove(&uid),
+            Some(News::Synced) => {
                 is_synced = true;
                 if failure.end() {
                     info!(path, "watching for a gate again");
                 }
             }
             // By `Synced` it says when it has told all again.
-            News::Afresh | News::Ended(None) => {}
-            News::Ended(Some(error)) => {
+            Some(News::Afresh | News::Ended(None)) | None => {}
+            Some(News::Ended(Some(error))) => {
                 is_synced = false;
                 let error = error.to_string();
                 if failure.is_news(Instant::now(), &error) {
@@ -177,9 +225,18 @@ async fn listen<T: Object>(
                 let reason = format!("cannot watch {path}: {error}");
                 reporter.report(&Outcome::Unknown(reason)).await;
             }
+            Some(News::Outdated) => {
+                is_synced = false;
+                let reason = format!("cannot watch {path} now: the next watch takes long to begin");
+                reporter.report(&Outcome::Unknown(reason)).await;
+            }
         }
         if is_synced {
-            reporter.report(&judge(&objects)).await;
+            let outcome = judge(&objects, &node.borrow().since_boot);
+            reporter.report(&outcome).await;
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

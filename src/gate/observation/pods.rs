@@ -2,10 +2,15 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
+
+use super::since_boot::{Proof, SinceBoot, Witness, when};
 
 use crate::api::object::{Metadata, Object, or_default};
 use crate::api::watch::Collection;
+use crate::boot::Span;
 use crate::config::Pods;
 use crate::gate::Outcome;
 
@@ -21,15 +26,37 @@ pub(super) struct Pod {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Status {
     #[serde(default, deserialize_with = "or_default")]
     conditions: Vec<Condition>,
+    #[serde(default, deserialize_with = "or_default")]
+    container_statuses: Vec<ContainerStatus>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Condition {
     r#type: String,
     status: String,
+    last_transition_time: Option<Time>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ContainerStatus {
+    #[serde(default, deserialize_with = "or_default")]
+    state: ContainerState,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ContainerState {
+    running: Option<Running>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Running {
+    started_at: Option<Time>,
 }
 
 impl Object for Pod {
@@ -39,10 +66,29 @@ impl Object for Pod {
 }
 
 impl Pod {
+    fn ready_condition(&self) -> Option<&Condition> {
+        let mut conditions = self.status.conditions.iter();
+        conditions.find(|condition| condition.r#type == "Ready")
+    }
+
     fn is_ready(&self) -> bool {
-        let ready =
-            |condition: &Condition| condition.r#type == "Ready" && condition.status == "True";
-        self.status.conditions.iter().any(ready)
+        let ready = self.ready_condition();
+        ready.is_some_and(|condition| condition.status == "True")
+    }
+
+    /// When what makes it ready was, by its status. After a reboot the kubelet finds the containers gone, says that the
+    /// pod is not ready and starts them again: every time is another one then (kubelet `kubelet_pods.go`).
+    fn times(&self) -> Vec<Timestamp> {
+        let ready = self.ready_condition();
+        let ready = ready.and_then(|condition| condition.last_transition_time.as_ref());
+        let running = self.status.container_statuses.iter();
+        let running = running.filter_map(|container| container.state.running.as_ref());
+        let started = running.filter_map(|running| running.started_at.as_ref());
+        ready
+            .into_iter()
+            .chain(started)
+            .map(|time| time.0)
+            .collect()
     }
 
     fn is_terminating(&self) -> bool {
@@ -68,11 +114,50 @@ pub(super) fn collection(spec: &Pods, node: &str) -> Collection {
     }
 }
 
-pub(super) fn judge(expected: &Pods, pods: &HashMap<String, Pod>) -> Outcome {
-    find(expected, pods).into()
+/// What is known of each pod, by its uid.
+#[derive(Debug, Default)]
+pub(super) struct Witnesses(HashMap<String, (u64, Witness)>);
+
+impl Witnesses {
+    /// Looks at the pods as they are now. Gives, by their uids, those whose status is from before this boot, and how
+    /// that is known.
+    pub(super) fn see(
+        &mut self,
+        pods: &HashMap<String, Pod>,
+        since_boot: &SinceBoot,
+        span: Option<Span>,
+    ) -> Leftovers {
+        self.0.retain(|uid, _| pods.contains_key(uid));
+        let mut leftovers = Leftovers::new();
+        for (uid, pod) in pods {
+            let version = pod.metadata.resource_version;
+            let known = self.0.remove(uid);
+            // What was seen of a pod that a backup has replaced is not about this one.
+            let known = known.filter(|(known, _)| *known <= version);
+            let mut witness = known.map(|(_, witness)| witness).unwrap_or_default();
+            let times = pod.times();
+            let last = times.iter().max().copied();
+            let proof = witness.see(times, span);
+            self.0.insert(uid.clone(), (version, witness));
+            let unproven = proof == Proof::None && !since_boot.pods_synced;
+            // Every kubelet writes times: a status without any gives nothing to judge by.
+            if let Some(last) = last.filter(|_| unproven) {
+                leftovers.insert(uid.clone(), when(span, last));
+            }
+        }
+        leftovers
+    }
 }
 
-fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> {
+/// How it is known that a pod's status is from before this boot, by the pod's uid.
+type Leftovers = HashMap<String, String>;
+
+pub(super) fn judge(
+    expected: &Pods,
+    pods: &HashMap<String, Pod>,
+    leftovers: &Leftovers,
+) -> Outcome {
+    let namespace = &expected.namespace;
     // Times are whole seconds: of two pods of the same second, the one that is on its way out is the older one.
     let newest = pods.values().max_by_key(|pod| {
         let created = pod.metadata.creation_timestamp.as_ref();
@@ -80,19 +165,24 @@ fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> 
     });
     let revision = newest.and_then(Pod::revision);
     let (mut old, mut terminating, mut unready) = (0, 0, 0);
-    for pod in pods.values() {
+    let mut leftover = None;
+    for (uid, pod) in pods {
         if expected.newest_revision && pod.revision() != revision {
             old += 1;
         } else if pod.is_terminating() {
             terminating += 1;
-        } else if pod.is_ready() {
-            return Ok(format!(
-                "a pod in {} is ready on this node",
-                expected.namespace
-            ));
-        } else {
+        } else if !pod.is_ready() {
             unready += 1;
+        } else if let Some(when) = leftovers.get(uid) {
+            leftover = Some((&pod.metadata.name, when));
+        } else {
+            return Outcome::Open(format!("a pod in {namespace} is ready on this node"));
         }
+    }
+    if let Some((name, when)) = leftover {
+        return Outcome::Unknown(format!(
+            "pod {name} in {namespace} is ready, but the last time in its status is {when}"
+        ));
     }
     let counts = [
         (unready, "not ready"),
@@ -109,126 +199,10 @@ fn find(expected: &Pods, pods: &HashMap<String, Pod>) -> Result<String, String> 
     } else {
         counts.join(", ")
     };
-    Err(format!(
-        "no pod in {} is ready on this node: {counts}",
-        expected.namespace
+    Outcome::Closed(format!(
+        "no pod in {namespace} is ready on this node: {counts}"
     ))
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn expected(newest_revision: bool) -> Pods {
-        Pods {
-            namespace: "kube-system".into(),
-            match_labels: [("k8s-app", "cilium"), ("version", "")]
-                .map(|(key, value)| (key.into(), value.into()))
-                .into(),
-            newest_revision,
-        }
-    }
-
-    /// A pod made in this second, of this revision if any, and what it is: ready, not ready or terminating.
-    type Given = (u32, &'static str, &'static str);
-
-    fn look(newest_revision: bool, given: &[Given]) -> Outcome {
-        let pods = given.iter().enumerate().map(|(n, (second, revision, state))| {
-            let mut pod = json!({
-                "metadata": {
-                    "name": n.to_string(),
-                    "uid": n.to_string(),
-                    "resourceVersion": "1",
-                    "creationTimestamp": format!("2026-01-01T00:00:0{second}Z"),
-                    "labels": {},
-                },
-                "status": {"conditions": [
-                    {"type": "Initialized", "status": "True"},
-                    {"type": "Ready", "status": if *state == "not ready" { "False" } else { "True" }},
-                ]},
-            });
-            if !revision.is_empty() {
-                pod["metadata"]["labels"] = json!({REVISION: revision});
-            }
-            if *state == "terminating" {
-                pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:00Z");
-            }
-            (n.to_string(), serde_json::from_value(pod).unwrap())
-        });
-        judge(&expected(newest_revision), &pods.collect())
-    }
-
-    #[test]
-    fn one_ready_pod_that_is_not_on_its_way_out_is_enough() {
-        let open = || Outcome::Open("a pod in kube-system is ready on this node".into());
-        let closed = |why: &str| {
-            let no = "no pod in kube-system is ready on this node";
-            Outcome::Closed(format!("{no}: {why}"))
-        };
-        let cases: [(&[Given], Outcome, Outcome); 10] = [
-            (&[], closed("none is there"), closed("none is there")),
-            (
-                &[(0, "a", "not ready")],
-                closed("1 not ready"),
-                closed("1 not ready"),
-            ),
-            (
-                &[(0, "a", "terminating")],
-                closed("1 terminating"),
-                closed("1 terminating"),
-            ),
-            (&[(0, "a", "ready")], open(), open()),
-            (&[(0, "", "ready")], open(), open()),
-            (
-                &[
-                    (0, "a", "not ready"),
-                    (0, "a", "ready"),
-                    (0, "a", "terminating"),
-                ],
-                open(),
-                open(),
-            ),
-            (
-                &[(0, "a", "ready"), (1, "b", "not ready")],
-                open(),
-                closed("1 not ready, 1 of an older revision"),
-            ),
-            (&[(0, "a", "ready"), (1, "b", "ready")], open(), open()),
-            (
-                &[(0, "a", "terminating"), (0, "b", "not ready")],
-                closed("1 not ready, 1 terminating"),
-                closed("1 not ready, 1 of an older revision"),
-            ),
-            (
-                &[
-                    (0, "a", "ready"),
-                    (1, "", "not ready"),
-                    (1, "", "not ready"),
-                ],
-                open(),
-                closed("2 not ready, 1 of an older revision"),
-            ),
-        ];
-        for (given, any, newest) in cases {
-            assert_eq!(look(false, given), any, "{given:?}");
-            assert_eq!(look(true, given), newest, "{given:?}");
-        }
-    }
-
-    #[test]
-    fn a_pod_without_a_status_is_not_ready() {
-        let pod = json!({"metadata": {"name": "pod", "uid": "1", "resourceVersion": "1"}});
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        assert!(!pod.is_ready());
-    }
-
-    #[test]
-    fn the_server_is_asked_for_the_pods_of_this_node_with_all_labels() {
-        let collection = collection(&expected(false), "node-1");
-        assert_eq!(collection.path, "/api/v1/namespaces/kube-system/pods");
-        assert_eq!(collection.field_selector, "spec.nodeName=node-1");
-        assert_eq!(collection.label_selector, "k8s-app=cilium,version=");
-    }
-}
+mod tests;

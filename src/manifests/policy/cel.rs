@@ -1,8 +1,8 @@
 //! Expressions in CEL, of what Kubernetes 1.30 knows of it.
 
 use super::yaml::{Message, Named, Validation};
-use crate::manifests::Account;
-use crate::taint::TaintMatcher;
+use crate::manifests::Manifests;
+use crate::manifests::marker::Marker;
 
 /// A string. Whatever comes here from a configuration, keys and values of taints and labels and names of all kinds, has a
 /// form without quotes and backslashes.
@@ -10,36 +10,23 @@ pub(super) fn string(text: &str) -> String {
     format!("'{text}'")
 }
 
-/// Whether `taint`, a variable with a taint, is one that the matcher matches.
-pub(super) fn matches(matcher: &TaintMatcher, taint: &str) -> String {
-    let TaintMatcher { key, value, effect } = matcher;
-    let mut parts = vec![format!("{taint}.key == {}", string(key))];
-    if let Some(value) = value {
-        let is = format!("{taint}.?value.orValue('') == {}", string(value));
-        parts.push(is);
-    }
-    if let Some(effect) = effect {
-        parts.push(format!("{taint}.effect == {}", string(effect.as_str())));
-    }
-    parts.join(" && ")
-}
-
-/// Whether one of these is so.
-pub(super) fn any(expressions: impl IntoIterator<Item = String>) -> String {
-    let expressions: Vec<_> = expressions.into_iter().collect();
-    match expressions.as_slice() {
-        [] => "false".into(),
-        [one] => one.clone(),
-        many => format!("({})", many.join(") ||\n(")),
-    }
-}
-
-/// By its name alone: a token without claims must not slip past.
-pub(super) fn account(account: &Account) -> Named {
+/// One that needs no words.
+pub(super) fn plain(name: &'static str, expression: impl Into<String>) -> Named {
     Named {
-        about: "# Whatever its token claims: one that claims nothing must not slip past.\n",
+        about: "",
+        name,
+        expression: expression.into(),
+    }
+}
+
+/// By its name or its permissions alone: a token without claims must not slip past.
+pub(super) fn account(manifests: &Manifests) -> Named {
+    Named {
+        about: "# By the name that was written, or by what its role alone grants, for where it was renamed. Whatever its token claims:
+# one that claims nothing must not slip past.
+",
         name: "account",
-        expression: format!("request.userInfo.username == {}", string(&account.user())),
+        expression: Marker::of(manifests).is_account(),
     }
 }
 
@@ -84,41 +71,4 @@ pub(super) fn same_but(field: &str, fields: &[&str]) -> String {
          f in {old} && {new}[f] == {old}[f]) &&\n\
          {old}.all(f, f in [{fields}] || f in {new})"
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::taint::Effect;
-
-    fn matcher(value: Option<&str>, effect: Option<Effect>) -> TaintMatcher {
-        TaintMatcher {
-            key: "k".into(),
-            value: value.map(Into::into),
-            effect,
-        }
-    }
-
-    #[test]
-    fn a_taint_is_compared_by_what_the_matcher_names() {
-        for (value, effect, expected) in [
-            (None, None, "t.key == 'k'"),
-            (Some(""), None, "t.key == 'k' && t.?value.orValue('') == ''"),
-            (
-                Some("v"),
-                Some(Effect::NoExecute),
-                "t.key == 'k' && t.?value.orValue('') == 'v' && t.effect == 'NoExecute'",
-            ),
-        ] {
-            assert_eq!(matches(&matcher(value, effect), "t"), expected);
-        }
-    }
-
-    #[test]
-    fn of_no_expression_none_is_so() {
-        let of = |expressions: &[&str]| any(expressions.iter().map(ToString::to_string));
-        assert_eq!(of(&[]), "false");
-        assert_eq!(of(&["a && b"]), "a && b");
-        assert_eq!(of(&["a && b", "c"]), "(a && b) ||\n(c)");
-    }
 }

@@ -3,7 +3,7 @@
 use super::cel;
 use super::yaml::{Message, Policy, Validation};
 use crate::events::CONTROLLER;
-use crate::manifests::Account;
+use crate::manifests::Manifests;
 
 /// Those of events.k8s.io alone: the account has no right to the others.
 const EVENTS: &str = r#"- apiGroups: [events.k8s.io]
@@ -17,12 +17,12 @@ const ABOUT: &str = "# The account may tell of the Node that the token is for, a
 ";
 
 /// With untaint's own account.
-pub(super) fn policy(account: &Account) -> Policy {
+pub(super) fn policy(manifests: &Manifests) -> Policy {
     Policy {
-        name: account.objects_for("events"),
+        name: manifests.account.objects_for("events"),
         about: ABOUT,
         resources: EVENTS,
-        conditions: vec![cel::account(account)],
+        conditions: vec![cel::account(manifests)],
         variables: vec![cel::node()],
         validations: vec![operation(), cel::has_node(), own_node()],
     }

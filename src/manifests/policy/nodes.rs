@@ -1,11 +1,9 @@
 //! What the account may do with Nodes.
 
 use super::yaml::{Message, Named, Policy, Validation};
-use super::{cel, owners};
-use crate::config::Rule;
+use super::{cel, changes, data, owners};
 use crate::manifests::Manifests;
-use crate::manifests::text::indent;
-use crate::taint::TaintMatcher;
+use crate::manifests::marker::Marker;
 
 /// Every request, of every subresource: with `nodes` alone, nodes/status and nodes/proxy would not be looked at.
 const ALL: &str = r#"- apiGroups: [""]
@@ -25,20 +23,16 @@ const UPDATES: &str = r#"- apiGroups: [""]
   scope: "*"
 "#;
 
-/// Of an account that is held to untaint's work: all that it may do. Of another: what it may do with taints.
+/// Of an account that is held to untaint's work: all that it may do. Of another: what it may do with taints. Only the
+/// variable `rules` and the hash beside it depend on the configuration.
 pub(super) fn policy(manifests: &Manifests) -> Policy {
     let is_held = manifests.holds_account();
-    let rules: Vec<_> = manifests.writing_rules().collect();
-    // The status is not looked at where the account is another's.
-    let kinds = if is_held {
-        conditions(&rules)
-    } else {
-        Vec::new()
-    };
-    let mut conditions = vec![cel::account(&manifests.account)];
+    let mut conditions = vec![cel::account(manifests)];
+    let mut variables = variables(manifests);
     let mut validations = Vec::new();
     if is_held {
-        validations.push(operation(!kinds.is_empty()));
+        variables.extend(changes::published());
+        validations.push(operation());
     } else {
         conditions.push(changes_taints());
     }
@@ -47,23 +41,17 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
         validations.push(own_uid());
     }
     if is_held {
-        validations.extend([metadata(), spec()]);
-    }
-    validations.push(taints(&rules));
-    if !kinds.is_empty() {
-        validations.push(status(&kinds));
-    }
-    validations.push(if is_held {
-        owners::of_all()
+        validations.extend([metadata(), spec(), taints(), status(), owners::of_all()]);
     } else {
-        owners::of_taints()
-    });
+        // The status is not looked at where the account is another's.
+        validations.extend([taints(), owners::of_taints()]);
+    }
     Policy {
         name: manifests.account.objects(),
         about: if is_held { ABOUT_OWN } else { ABOUT_SHARED },
         resources: if is_held { ALL } else { UPDATES },
         conditions,
-        variables: variables(&rules),
+        variables,
         validations,
     }
 }
@@ -88,94 +76,62 @@ fn changes_taints() -> Named {
     }
 }
 
-fn variables(rules: &[&Rule]) -> Vec<Named> {
-    let list = |name, expression: &str| Named {
-        about: "",
+fn variables(manifests: &Manifests) -> Vec<Named> {
+    let rules: Vec<_> = manifests.writing_rules().collect();
+    let marker = Marker::of(manifests);
+    vec![
+        cel::node(),
+        Named {
+            about: "# All that depends on the configuration: the rules that write, by the keys of their taints. What a rule leaves out may
+# be anything; retaint has the value of the taint that may be put back.
+",
+            name: "rules",
+            expression: data::rules(&rules),
+        },
+        Named {
+            about: "# Not where another installation has renamed its account, or where the role has changed and this has not. The role
+# then says which taints and conditions the account may change; all else here holds.
+",
+            name: "areTheirs",
+            expression: marker.follows_rules(),
+        },
+        cel::plain("labels", LABELS),
+        cel::plain("oldTaints", OLD_TAINTS),
+        cel::plain("taints", TAINTS),
+        cel::plain("takenOff", "variables.oldTaints.filter(t, !(t in variables.taints))"),
+        cel::plain("putThere", "variables.taints.filter(t, !(t in variables.oldTaints))"),
+        changes::gone(),
+        changes::back(),
+        cel::plain("othersStay", OTHERS_STAY),
+        told("takenOffText", "takenOff"),
+        told("putThereText", "putThere"),
+    ]
+}
+
+const LABELS: &str =
+    "oldObject.metadata.?labels.orValue({}).map(key, key + '=' + oldObject.metadata.labels[key])";
+
+const OTHERS_STAY: &str = "variables.oldTaints.filter(t, !(t in variables.gone)) ==
+variables.taints.filter(t, !(t in variables.back))";
+
+/// For a message, which the server drops if it is too long. It is evaluated for every request, and cannot ask for
+/// permissions: so it is not only of the taints that must not change. A thousand cannot all be compared with all.
+fn told(name: &'static str, list: &str) -> Named {
+    cel::plain(
         name,
-        expression: expression.into(),
-    };
-    let (old, new) = (list("oldTaints", OLD_TAINTS), list("taints", TAINTS));
-    let mut variables = vec![cel::node(), old, new, gone(rules)];
-    variables.extend(back(rules));
-    variables
+        format!(
+            "variables.oldTaints.size() + variables.taints.size() > 200 ? ['too many to tell'] :
+[variables.{list}.map(t, t.key + ':' + t.effect).join(', ')].map(all,
+  all == '' ? 'none' : all.size() > 500 ? all.substring(0, 500) + '...' : all)"
+        ),
+    )
 }
 
-/// Of rules, those that publish: when each may, and its condition's type.
-fn conditions(rules: &[&Rule]) -> Vec<(String, String)> {
-    let kinds = rules.iter().filter_map(|rule| {
-        let kind = &rule.publish_condition.as_ref()?.kind;
-        let is_it = format!("c.type == {}", cel::string(kind));
-        Some((on_its_nodes(rule, is_it), kind.clone()))
-    });
-    kinds.collect()
-}
-
-/// `expression`, on Nodes that the rule applies to.
-fn on_its_nodes(rule: &Rule, expression: String) -> String {
-    let labels = rule.node_selector.iter().map(|(key, value)| {
-        let (key, value) = (cel::string(key), cel::string(value));
-        format!("oldObject.metadata.?labels[?{key}] == optional.of({value})")
-    });
-    let all: Vec<_> = labels.chain([expression]).collect();
-    all.join(" && ")
-}
-
-fn gone(rules: &[&Rule]) -> Named {
-    let rules = rules.iter();
-    let may_go = rules.map(|rule| on_its_nodes(rule, cel::matches(&rule.taint, "t")));
-    Named {
-        about: "# Taken off, as a rule asks for it.\n",
-        name: "gone",
-        expression: changed("oldTaints", may_go, "taints"),
-    }
-}
-
-/// `None` where no rule puts its taint back.
-fn back(rules: &[&Rule]) -> Option<Named> {
-    let mut rules = put_back(rules).peekable();
-    rules.peek()?;
-    let may_come = rules.map(|rule| {
-        let taint = made_by_retaint(&rule.taint);
-        let is_it = format!("{} && !has(t.timeAdded)", cel::matches(&taint, "t"));
-        on_its_nodes(rule, is_it)
-    });
-    Some(Named {
-        about: "# Put back, as the retaint of a rule asks for it.\n",
-        name: "back",
-        expression: changed("taints", may_come, "oldTaints"),
-    })
-}
-
-/// Of rules, those that put their taint back.
-fn put_back<'a>(rules: &'a [&Rule]) -> impl Iterator<Item = &'a Rule> {
-    let rules = rules.iter().copied();
-    rules.filter(|rule| rule.retaint.is_some())
-}
-
-/// The one taint that a `retaint` makes of the rule's: see [`TaintMatcher::to_taint`].
-fn made_by_retaint(taint: &TaintMatcher) -> TaintMatcher {
-    TaintMatcher {
-        value: Some(taint.value.clone().unwrap_or_default()),
-        ..taint.clone()
-    }
-}
-
-/// The taints of one list that are not in the other, and may be there alone.
-fn changed(list: &str, may: impl Iterator<Item = String>, other: &str) -> String {
-    let may = indent(&cel::any(may), 2);
-    format!("variables.{list}.filter(t, (\n{may}) && !(t in variables.{other}))\n")
-}
-
-fn operation(publishes: bool) -> Validation {
+fn operation() -> Validation {
     let subresource = "request.?subResource.orValue('')";
-    let is_open = if publishes {
-        "in ['', 'status']"
-    } else {
-        "== ''"
-    };
     Validation {
         about: "",
-        expression: format!("request.operation == 'UPDATE' && {subresource} {is_open}"),
+        expression: format!("request.operation == 'UPDATE' && {subresource} in ['', 'status']"),
         message: Message::Expression(format!(
             "'this account may only update its own Node; refused: ' + request.operation + ' of nodes' +\n\
              ({subresource} == '' ? '' : '/' + {subresource})"
@@ -197,7 +153,10 @@ fn own_node() -> Validation {
 fn own_uid() -> Validation {
     Validation {
         about: "# A token outlives its Node: until the kubelet has got another one, it says the uid of the Node before, if any.\n",
-        expression: format!("{} == oldObject.metadata.uid", cel::claim("node-uid")),
+        expression: format!(
+            "!variables.areTheirs || {} == oldObject.metadata.uid",
+            cel::claim("node-uid")
+        ),
         message: Message::Text(
             "the token is not for this Node but at most for an earlier one of its name: its claim \
              authentication.kubernetes.io/node-uid is not the uid of the Node; a new pod has a new token"
@@ -227,46 +186,30 @@ fn spec() -> Validation {
     }
 }
 
-fn taints(rules: &[&Rule]) -> Validation {
-    let list = |taints: Vec<String>| match taints.as_slice() {
-        [] => "none".to_owned(),
-        some => some.join(", "),
-    };
-    let off = list(rules.iter().map(|rule| rule.taint.to_string()).collect());
-    let back: Vec<_> = put_back(rules).map(|rule| rule.taint.to_string()).collect();
-    let new = if back.is_empty() {
-        "variables.taints"
-    } else {
-        "variables.taints.filter(t, !(t in variables.back))"
-    };
+fn taints() -> Validation {
+    let message = "'taken off: ' + variables.takenOffText[0] + '; put there: ' + variables.putThereText[0] +
+'; this account may take off and put back the taints of its rules alone, on the Nodes that a rule is for: ' +
+'all others must stay as they are, in their order; where the configuration has changed, apply what untaint manifests makes of it'";
     Validation {
         about: "# All others as they were, in their order.\n",
-        expression: format!("variables.oldTaints.filter(t, !(t in variables.gone)) ==\n{new}"),
-        message: Message::Text(format!(
-            "taints that this account may take off: {off}; that it may put back: {}; all others must stay as they are; \
-             where the configuration has changed, apply what untaint manifests makes of it",
-            list(back)
-        )),
+        expression: "variables.othersStay".into(),
+        message: Message::Expression(message.into()),
     }
 }
 
-fn status(kinds: &[(String, String)]) -> Validation {
-    let may = indent(&cel::any(kinds.iter().map(|(is_it, _)| is_it.clone())), 2);
-    let others =
-        |object: &str| format!("{object}.status.?conditions.orValue([]).filter(c, !(\n{may}))");
-    let names: Vec<_> = kinds.iter().map(|(_, kind)| kind.as_str()).collect();
+fn status() -> Validation {
     Validation {
         about: "",
         expression: format!(
-            "{} &&\n{} ==\n{}",
+            "{} &&
+variables.oldConditions.filter(c, !(c.type in variables.published)) ==
+variables.conditions.filter(c, !(c.type in variables.published))",
             cel::same_but("status", &["conditions"]),
-            others("oldObject"),
-            others("object"),
         ),
-        message: Message::Text(format!(
-            "this account may change nothing of the Node's status but the conditions {}; where the configuration has \
-             changed, apply what untaint manifests makes of it",
-            names.join(", ")
-        )),
+        message: Message::Text(
+            "this account may change nothing of the Node's status but the conditions that a rule for this Node publishes; \
+             where the configuration has changed, apply what untaint manifests makes of it"
+                .into(),
+        ),
     }
 }

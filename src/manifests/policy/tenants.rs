@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::cel;
 use super::yaml::{Message, Named, Policy, Validation};
+use crate::manifests::marker::Marker;
 use crate::manifests::text::{indent, scalar};
 use crate::manifests::{Account, Manifests, RenderError};
 
@@ -180,20 +181,23 @@ dyn(object).spec.template.spec"
 }
 
 /// The variable `isExempt`, by its account.
-fn is_exempt(tenants: &Tenants) -> Named {
-    let accounts = tenants
+fn is_exempt(manifests: &Manifests) -> Named {
+    let accounts = manifests
+        .tenants
         .exempt_accounts
         .iter()
         .map(|Account { namespace, name }| cel::string(&format!("{namespace}:{name}")));
     let accounts: Vec<_> = accounts.collect();
+    let account = "variables.pod.?serviceAccountName.orValue('default')";
     Named {
         about: "# A pod names its account itself, so that this is an exemption for all who may make pods in the namespace. It cannot be
-# gained later: a pod keeps its account.
+# gained later: a pod keeps its account. By what its role alone grants, untaint's own is exempt where it was renamed.
 ",
         name: "isExempt",
         expression: format!(
-            "request.namespace + ':' + variables.pod.?serviceAccountName.orValue('default') in\n[{}]",
-            accounts.join(", ")
+            "request.namespace + ':' + {account} in\n[{}] ||\n{}",
+            accounts.join(", "),
+            Marker::of(manifests).is_held("request.namespace", account),
         ),
     }
 }
@@ -224,7 +228,7 @@ fn node_names(manifests: &Manifests) -> Policy {
         about: ABOUT_NODE_NAMES,
         resources: PODS_AND_TEMPLATES,
         conditions: vec![not_a_kubelet()],
-        variables: vec![pod(), is_exempt(&manifests.tenants)],
+        variables: vec![pod(), is_exempt(manifests)],
         validations: vec![Validation {
             about: "",
             expression: "!has(variables.pod.nodeName) || variables.isExempt".into(),

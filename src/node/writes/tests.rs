@@ -241,3 +241,29 @@ fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
         assert_eq!(scene.next_due(&tainted), Next::Read);
     }
 }
+
+#[test]
+fn other_credentials_end_the_wait_that_a_refusal_of_those_before_began_and_no_other_wait() {
+    for (code, is_due) in [(401, true), (429, false), (503, false), (409, false)] {
+        let mut scene = Scene::new();
+        let tainted = node(1, &["one"]);
+        let removal = scene.due_removal(&tainted);
+        assert_eq!(
+            scene.sent(&removal, &refused(code, false)),
+            unanswered(code)
+        );
+        assert!(
+            matches!(scene.next(&tainted), Next::Wait(Some(_))),
+            "{code}"
+        );
+        assert_eq!(scene.writes.waits_for_credentials(), is_due, "{code}");
+        scene.writes.credentials_renewed();
+        let waits = matches!(scene.next(&tainted), Next::Wait(_));
+        assert_eq!(waits, !is_due, "{code}");
+    }
+}
+
+/// Only a server in trouble may have done something.
+fn unanswered(code: u16) -> Option<Verdict> {
+    (code >= 500).then_some(Verdict::Unanswered)
+}

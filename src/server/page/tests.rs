@@ -62,6 +62,7 @@ fn hostile(with: &str) -> Status {
     let mut status = status(1);
     status.node.name = with.into();
     status.api.last_error.as_mut().unwrap().message = with.into();
+    status.policy.message = with.into();
     status.configuration.source = with.into();
     status.configuration.last_failure.as_mut().unwrap().message = with.into();
     let rule = &mut status.rules[0];
@@ -92,10 +93,10 @@ fn what_others_wrote_is_text_and_changes_nothing_of_the_page() {
     }
 }
 
-/// Title, heading, configuration, its failure, last error, "look at", the rule's heading, taint, denial, failure to
+/// Title, heading, configuration, its failure, last error, policy, "look at", the rule's heading, taint, denial, failure to
 /// publish, the table's caption, three gates twice.
 fn harmless_places() -> usize {
-    11 + 3 * 2
+    12 + 3 * 2
 }
 
 #[test]
@@ -128,6 +129,7 @@ fn every_page_is_well_formed_and_complete() {
             "1:1: must be a mapping2:1: unknown",
             "not watching",
             "connection refused — 2026-01-02T03:04:05Z (4 min ago)",
+            "Admission policynot-held apply it",
             "rule-0 waiting overdue denied not published dry run",
             "example.com/not-ready:NoExecute",
             "waiting: some gate is not open — since 2026-01-02T03:04:05Z (4 min ago)",

@@ -49,6 +49,7 @@ async fn the_environment_of_a_pod_may_name_an_ipv6_address_with_brackets_or_with
     let config = scene.gates.config();
     let arguments = [
         "run",
+        "--no-policy-check",
         "--listen",
         "off",
         "--node-name",

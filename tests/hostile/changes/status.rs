@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Change, METADATA};
 
 const STATUS: &str = "status";
-const NOT_STATUS: &str = "may change nothing of the Node's status but the conditions example.com/StorageReady, example.com/GpuReady";
+pub(crate) const NOT_STATUS: &str = "may change nothing of the Node's status but the conditions that a rule for this Node publishes";
 const NOT_METADATA: &str = "anything else of its metadata";
 
 /// What is not the agent's to change of a Node of [`crate::installation::rich_node`], where rules publish.

@@ -1,6 +1,8 @@
 //! Who is exempt, and who is not.
 
 use serde_json::{Value, json};
+use testkit::DEADLINE;
+use tokio::time::timeout;
 
 use super::scene::{AGENT, Caller, LABEL, LABELLED, LISTED, SHOP, pod, refusing};
 
@@ -57,6 +59,50 @@ async fn an_account_is_exempt_in_its_own_namespace_alone() {
         .try_pod(Caller::Tenant, SHOP, &pod)
         .await
         .assert_accepted();
+}
+
+/// Kustomize's `namespace` moves the pods of the agent to a namespace that the bindings of the policies do not name.
+#[tokio::test]
+async fn the_account_of_the_agent_is_exempt_where_it_was_renamed_and_one_that_may_do_everything_is_not()
+ {
+    let Some(scene) = refusing().await else {
+        return;
+    };
+    let accounts = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: renamed}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: pre-untaint}
+rules:
+- {apiGroups: [untaint.dev], resources: [ownnode], resourceNames: ['untaint:untaint'], verbs: [hold]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: pre-untaint}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: pre-untaint}
+subjects:
+- {kind: ServiceAccount, name: pre-untaint, namespace: renamed}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: administrator}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects:
+- {kind: ServiceAccount, name: administrator, namespace: renamed}
+";
+    scene.cluster.apply(accounts).await.unwrap();
+    let pod = slipping(Some("pre-untaint"));
+    let exempt = async { while scene.try_pod(Caller::Admin, "renamed", &pod).await.code != 201 {} };
+    timeout(DEADLINE, exempt).await.unwrap();
+    for account in [Some("administrator"), Some("default"), None] {
+        let answer = scene
+            .try_pod(Caller::Admin, "renamed", &slipping(account))
+            .await;
+        assert_eq!(answer.code, 403, "{account:?}: {answer:?}");
+    }
 }
 
 #[tokio::test]

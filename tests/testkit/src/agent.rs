@@ -145,14 +145,14 @@ impl Agent {
 
     /// Sends a signal, by name.
     pub async fn signal(&self, name: &str) -> Result<()> {
-        let status = Command::new("kill")
-            .args(["-s", name, &self.id().to_string()])
-            .status()
-            .await?;
-        if !status.success() {
-            bail!("kill: {status}");
-        }
-        Ok(())
+        kill(name, &self.id().to_string()).await
+    }
+
+    /// Sends a signal to the one child of the command that was started: the agent, where that command waits for it.
+    pub async fn signal_child(&self, name: &str) -> Result<()> {
+        let id = self.id();
+        let child = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+        kill(name, child.trim()).await
     }
 
     /// Whether it has ended.
@@ -175,6 +175,15 @@ impl Agent {
             .code()
             .context("ended by a signal")
     }
+}
+
+async fn kill(signal: &str, id: &str) -> Result<()> {
+    let status = Command::new("kill").args(["-s", signal, id]).status();
+    let status = status.await?;
+    if !status.success() {
+        bail!("kill: {status}");
+    }
+    Ok(())
 }
 
 async fn collect(stderr: ChildStderr, sender: watch::Sender<Vec<Value>>) {

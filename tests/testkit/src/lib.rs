@@ -5,6 +5,7 @@
 //! - [`cluster`]: the real API server.
 //! - [`promtool`]: the judge of metrics.
 //! - [`agent`]: the agent as a process, and [`health`]: an endpoint for it to probe.
+//! - [`hung`]: a file system that never answers.
 
 pub mod agent;
 pub mod api;
@@ -12,6 +13,7 @@ mod assets;
 pub mod cluster;
 pub mod config_map;
 pub mod health;
+pub mod hung;
 pub mod kubeconfig;
 mod nodes;
 pub mod promtool;

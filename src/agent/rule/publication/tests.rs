@@ -14,7 +14,7 @@ fn told(gates: State, message: &str) -> Published {
 
 /// The Node once it says this.
 fn saying(told: &Published) -> NodeView {
-    let patch = told.patch(&silent(), Timestamp::UNIX_EPOCH).unwrap();
+    let patch = told.patch(&silent(), false, Timestamp::UNIX_EPOCH).unwrap();
     let metadata = json!({"name": "node", "uid": "u", "resourceVersion": "2"});
     serde_json::from_value(json!({"metadata": metadata, "status": patch["status"]})).unwrap()
 }
@@ -37,7 +37,7 @@ fn refused() -> ApiError {
 impl Publication {
     /// Writes it, if that is due, and has it taken.
     fn write(&mut self, now: Instant, node: &NodeView, told: &Published) -> bool {
-        let is_due = self.next(now, node, told, None).is_some();
+        let is_due = self.next(now, node, told, false, None).is_some();
         if is_due {
             self.sent(now, None);
         }
@@ -103,14 +103,22 @@ fn a_write_that_fails_is_tried_again_ever_more_rarely_and_not_before_the_server_
     let mut publication = Publication::new();
     let open = told(State::Open, "");
     publication.sent(now, Some(&refused()));
-    assert!(publication.next(now, &silent(), &open, None).is_none());
+    assert!(
+        publication
+            .next(now, &silent(), &open, false, None)
+            .is_none()
+    );
     let first = publication.due_at.unwrap();
     assert!(first <= now + SECOND);
     publication.sent(now, Some(&refused()));
-    assert!(publication.next(now, &silent(), &open, None).is_none());
+    assert!(
+        publication
+            .next(now, &silent(), &open, false, None)
+            .is_none()
+    );
     assert!(publication.due_at.unwrap() >= now + SECOND);
     let asked = now + 30 * SECOND;
-    let waits = publication.next(now, &silent(), &open, Some(asked));
+    let waits = publication.next(now, &silent(), &open, false, Some(asked));
     assert_eq!((waits, publication.due_at), (None, Some(asked)));
 }
 
@@ -123,9 +131,15 @@ fn refused_rule(now: Instant) -> RuleAtWork {
     };
     rule.reconfigure(now, version);
     rule.step(now, &node("1", "True"));
-    assert!(rule.next_condition(now, Some(&silent()), None).is_some());
+    assert!(
+        rule.next_condition(now, Some(&silent()), &SinceBoot::default(), None)
+            .is_some()
+    );
     rule.condition_written(now, KIND, Some(&refused()));
-    assert!(rule.next_condition(now, Some(&silent()), None).is_none());
+    assert!(
+        rule.next_condition(now, Some(&silent()), &SinceBoot::default(), None)
+            .is_none()
+    );
     assert!(rule.condition_at().is_some_and(|at| at > now));
     rule
 }
@@ -137,7 +151,10 @@ async fn without_a_node_no_write_is_due_at_any_time() {
     let mut rule = refused_rule(now);
     for after in [0, 1, 100] {
         let now = now + after * SECOND;
-        assert_eq!(rule.next_condition(now, None, None), None);
+        assert_eq!(
+            rule.next_condition(now, None, &SinceBoot::default(), None),
+            None
+        );
         assert_eq!(rule.condition_at(), None);
     }
 }
@@ -157,11 +174,17 @@ async fn why_it_cannot_be_written_is_in_the_status_until_it_is_written_or_need_n
 
     let mut rule = refused_rule();
     let said = saying(&told(State::Open, ""));
-    assert_eq!(rule.next_condition(now, Some(&said), None), None);
+    assert_eq!(
+        rule.next_condition(now, Some(&said), &SinceBoot::default(), None),
+        None
+    );
     assert_eq!(failure(&rule), None, "the Node says it already");
 
     let mut rule = refused_rule();
-    assert_eq!(rule.next_condition(now, None, None), None);
+    assert_eq!(
+        rule.next_condition(now, None, &SinceBoot::default(), None),
+        None
+    );
     assert_eq!(failure(&rule), None, "there is no Node");
 }
 
@@ -176,6 +199,27 @@ async fn another_condition_has_not_failed_and_waits_for_nothing() {
     };
     rule.reconfigure(now, version);
     assert_eq!(rule.status().publish_failure, None);
-    let next = rule.next_condition(now, Some(&silent()), None);
+    let next = rule.next_condition(now, Some(&silent()), &SinceBoot::default(), None);
     assert_eq!(next.map(|(kind, _)| kind).as_deref(), Some(kind));
+}
+
+#[tokio::test]
+async fn a_condition_from_before_the_boot_is_due_although_the_node_says_the_same() {
+    let mut rule = on_ready();
+    let kind = KIND.to_owned();
+    let publish_condition = Some(PublishCondition { kind });
+    let published = Rule {
+        publish_condition,
+        ..rule.rule().clone()
+    };
+    let now = Instant::now();
+    rule.reconfigure(now, published);
+    rule.step(now, &node("1", "True"));
+    let said = saying(&told(State::Open, ""));
+    let mut since_boot = SinceBoot::default();
+    let mut next = |since_boot: &SinceBoot| rule.next_condition(now, Some(&said), since_boot, None);
+    assert_eq!(next(&since_boot), None);
+    let leftover = (KIND.to_owned(), "of old".to_owned());
+    since_boot.leftovers.extend([leftover]);
+    assert!(next(&since_boot).is_some());
 }

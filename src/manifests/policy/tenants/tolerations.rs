@@ -25,7 +25,7 @@ pub(super) fn policy(manifests: &Manifests) -> Result<Policy, RenderError> {
         conditions: vec![not_a_kubelet()],
         variables: vec![
             pod(),
-            is_exempt(&manifests.tenants),
+            is_exempt(manifests),
             taints(manifests)?,
             added(),
             bypasses(),

@@ -1,6 +1,7 @@
 //! What the server refuses to do with a taint.
 
 use super::*;
+use crate::node::writes::denial::{DENIED_BASE, DENIED_CAP};
 
 #[test]
 fn a_denial_is_told_once_and_tried_again_ever_more_rarely() {

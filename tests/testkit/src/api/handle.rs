@@ -2,15 +2,16 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use bytes::Bytes;
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::request::Parts;
 use http::{HeaderValue, Response, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming};
 use serde_json::{Value, json};
 
 use super::object::Id;
@@ -62,7 +63,8 @@ async fn decide(
     connection: &Connection,
     shared: &Shared,
 ) -> Response<Body> {
-    let scripted = shared.script.lock().unwrap().next(route.verb);
+    let path = parts.uri.path();
+    let scripted = shared.script.lock().unwrap().next(route.verb, path);
     let usual = async {
         authorize(parts, shared)?;
         let Some(upstream) = &shared.upstream else {
@@ -76,6 +78,7 @@ async fn decide(
     match scripted {
         None => return usual.await,
         Some(Answer::Reply(scripted)) => return reply(scripted),
+        Some(Answer::Stall(events)) => return respond(200, stalled(&events)),
         Some(Answer::Hang) => {}
         Some(Answer::Reset) => connection.reset.notify_one(),
         Some(Answer::GoAway) => connection.go_away(NONE),
@@ -147,6 +150,10 @@ fn carry_out(
             if kind.is_none_or(|kind| kind != "application/json-patch+json") {
                 return Err(Status::unsupported_media_type());
             }
+            let heeds = shared.dry_runs.load(Ordering::Relaxed);
+            if heeds && route.parameters.get("dryRun") == Some("All") {
+                return shared.store.borrow().try_patch(&id, body).map(ok);
+            }
             shared.write(|store| store.patch(&id, body)).map(ok)
         }
         Verb::Delete => {
@@ -181,6 +188,15 @@ fn reply(reply: Reply) -> Response<Body> {
     let mut response = respond(reply.status, body);
     response.headers_mut().extend(reply.headers);
     response
+}
+
+/// These events, and no end.
+fn stalled(events: &[Value]) -> Body {
+    let events: String = events.iter().map(line).collect();
+    let frame = (!events.is_empty()).then(|| Ok(Frame::data(events.into())));
+    infallible(StreamBody::new(
+        stream::iter(frame).chain(stream::pending()),
+    ))
 }
 
 fn infallible(

@@ -22,6 +22,7 @@ mod watch;
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -82,6 +83,8 @@ pub struct ApiServer {
 /// What the connections share with the owner.
 struct Shared {
     streaming_lists: bool,
+    /// Whether `dryRun` is heeded.
+    dry_runs: AtomicBool,
     http2: bool,
     /// `None`: the stand-in carries requests out itself.
     upstream: Option<Upstream>,
@@ -115,6 +118,7 @@ impl ApiServer {
         let authority = Authority::new()?;
         let shared = Arc::new(Shared {
             streaming_lists: options.streaming_lists,
+            dry_runs: AtomicBool::new(true),
             http2: options.http2,
             upstream,
             store: Sender::new(Store::new()),
@@ -197,12 +201,23 @@ impl ApiServer {
 
     /// Answers the next `count` requests with this verb so. Of several answers for one verb, the first goes first.
     pub fn respond_next(&self, verb: Verb, count: usize, answer: Answer) {
-        self.shared.script.lock().unwrap().add(verb, count, answer);
+        self.respond_next_to(verb, "", count, answer);
+    }
+
+    /// The same for requests whose path ends so.
+    pub fn respond_next_to(&self, verb: Verb, path: &str, count: usize, answer: Answer) {
+        let mut script = self.shared.script.lock().unwrap();
+        script.add(verb, path, count, answer);
     }
 
     /// Forgets the answers that are still to be given.
     pub fn respond_as_usual(&self) {
         self.shared.script.lock().unwrap().clear();
+    }
+
+    /// Carries out what it is asked for with `dryRun`, like no server that is known.
+    pub fn ignore_dry_runs(&self) {
+        self.shared.dry_runs.store(false, Ordering::Relaxed);
     }
 
     /// Ends every watch cleanly, as after `timeoutSeconds`.

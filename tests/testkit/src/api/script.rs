@@ -14,6 +14,8 @@ pub enum Answer {
     Reply(Reply),
     /// Silence; the request is not carried out.
     Hang,
+    /// The head of a good answer and these events, one a line, then silence; the request is not carried out.
+    Stall(Vec<Value>),
     /// The connection is reset; the request is not carried out.
     Reset,
     /// The connection ends with a GOAWAY that says that the request was not looked at; it is not carried out.
@@ -105,14 +107,17 @@ pub(super) struct Script(Vec<Entry>);
 #[derive(Debug)]
 struct Entry {
     verb: Verb,
+    /// What the request's path ends in; empty: whatever it is.
+    path: String,
     left: usize,
     answer: Answer,
 }
 
 impl Script {
-    pub(super) fn add(&mut self, verb: Verb, count: usize, answer: Answer) {
+    pub(super) fn add(&mut self, verb: Verb, path: &str, count: usize, answer: Answer) {
         self.0.push(Entry {
             verb,
+            path: path.to_owned(),
             left: count,
             answer,
         });
@@ -122,10 +127,11 @@ impl Script {
         self.0.clear();
     }
 
-    /// The answer for the next request with this verb, if it is not the usual one.
-    pub(super) fn next(&mut self, verb: Verb) -> Option<Answer> {
+    /// The answer for the next request with this verb to this path, if it is not the usual one.
+    pub(super) fn next(&mut self, verb: Verb, path: &str) -> Option<Answer> {
         self.0.retain(|entry| entry.left > 0);
-        let entry = self.0.iter_mut().find(|entry| entry.verb == verb)?;
+        let is_it = |entry: &&mut Entry| entry.verb == verb && path.ends_with(&entry.path);
+        let entry = self.0.iter_mut().find(is_it)?;
         entry.left -= 1;
         Some(entry.answer.clone())
     }

@@ -174,6 +174,14 @@ impl Store {
         self.update(id, |object| patch::apply(id, object, body))
     }
 
+    /// What would become of the object, with the version that it has.
+    pub(super) fn try_patch(&self, id: &Id, body: &[u8]) -> Result<Value, Status> {
+        let mut object = self.get(id)?.clone();
+        patch::apply(id, &mut object, body)?;
+        serialize_empty_lists(&mut object);
+        Ok(object)
+    }
+
     pub(super) fn delete(&mut self, id: &Id) -> Result<Value, Status> {
         let mut object = self.get(id)?.clone();
         self.objects.remove(id);

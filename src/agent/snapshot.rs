@@ -1,0 +1,32 @@
+//! What people may look at, after each round of the loop.
+
+use super::Agent;
+use super::rule::RuleAtWork;
+use crate::status::{ApiStatus, NodeStatus, Status};
+
+impl Agent<'_> {
+    pub(super) fn update_status(&mut self) {
+        let last_error = self.failures.borrow_and_update().clone();
+        let status = Status {
+            version: env!("CARGO_PKG_VERSION"),
+            node: NodeStatus {
+                name: self.node_name.clone(),
+                seen: self.seen,
+                resource_version: self.latest.get().map(|node| node.metadata.resource_version),
+            },
+            configuration: self.configuration.clone(),
+            api: ApiStatus {
+                watching: self.connection.is_watching(),
+                last_error,
+            },
+            policy: self.policy_status(),
+            rules: self.rules.iter().map(RuleAtWork::status).collect(),
+        };
+        self.status.send_if_modified(|known| {
+            known.as_ref() != Some(&status) && {
+                *known = Some(status);
+                true
+            }
+        });
+    }
+}

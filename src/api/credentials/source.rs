@@ -1,0 +1,267 @@
+//! The files and the environment that say where the API server is and who its client is.
+
+use std::env;
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderValue, Uri};
+use kube::Config;
+use kube::client::ConfigExt as _;
+use kube::client::middleware::{BaseUriLayer, ExtraHeadersLayer};
+use kube::config::{AuthInfo, Kubeconfig};
+use secrecy::ExposeSecret;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+
+use super::super::connect::{self, Connector};
+use crate::text::{printable, sha256};
+use crate::text_file;
+
+/// What a pod has of its ServiceAccount.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const OUTSIDE: &str =
+    "outside a pod with a ServiceAccount token, name a kubeconfig with --kubeconfig";
+
+/// Where the API server and the credentials for it are found.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// The pod's ServiceAccount, with `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`.
+    InCluster,
+    /// The current context of this file.
+    Kubeconfig(PathBuf),
+}
+
+/// What a source says. No file has to be read to use it.
+pub(in crate::api) struct Content {
+    pub(super) settings: Settings,
+    /// The header of each request.
+    pub(super) authorization: Option<HeaderValue>,
+}
+
+/// What belongs to a connection.
+pub(in crate::api) struct Settings {
+    pub(in crate::api) url: Uri,
+    pub(in crate::api) base_uri: BaseUriLayer,
+    pub(in crate::api) headers: ExtraHeadersLayer,
+    pub(in crate::api) connector: Connector,
+    /// Of all that these are made from.
+    pub(super) sha256: String,
+}
+
+/// Texts of files. The errors begin with the file's name.
+#[derive(Default)]
+struct Texts(String);
+
+impl Texts {
+    fn read(&mut self, path: &Path) -> Result<String, String> {
+        let text = read_text(path)?;
+        self.0 += &text;
+        // No text has one.
+        self.0.push('\0');
+        Ok(text)
+    }
+}
+
+/// Reads the files of `source`, on the thread of the caller.
+pub(super) fn read(source: &Source) -> Result<Content, String> {
+    match source {
+        Source::InCluster => in_cluster().map_err(|error| {
+            if Path::new(ACCOUNT).exists() {
+                return error;
+            }
+            format!("{error}; {OUTSIDE}")
+        }),
+        Source::Kubeconfig(path) => {
+            from_file(path).map_err(|error| format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+fn in_cluster() -> Result<Content, String> {
+    let variable = |name| env::var(name).map_err(|_| format!("{name} is not set"));
+    let host = variable("KUBERNETES_SERVICE_HOST")?;
+    let port = variable("KUBERNETES_SERVICE_PORT")?;
+    let brackets = host.parse::<Ipv6Addr>().is_ok();
+    let host = if brackets { format!("[{host}]") } else { host };
+    let url = format!("https://{host}:{port}");
+    let url = url.parse().map_err(|_| {
+        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no host and port".to_owned()
+    })?;
+    let mut config = Config::new(url);
+    let mut texts = Texts::default();
+    let account = Path::new(ACCOUNT);
+    config.root_cert = Some(authority(&mut texts, &account.join("ca.crt"))?);
+    let authorization = bearer(&account.join("token"))?;
+    Ok(Content {
+        settings: settings(config, &texts)?,
+        authorization: Some(authorization),
+    })
+}
+
+fn from_file(path: &Path) -> Result<Content, String> {
+    let mut texts = Texts::default();
+    // kube reads without a limit, and panics at UTF-16 of an odd length.
+    let text = text_file::read(path)?;
+    texts.0 += &text;
+    let text = text.trim_start_matches('\u{feff}');
+    let mut kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| first_line(&error))?;
+    refuse(&kubeconfig)?;
+    // Those of a kubeconfig are relative to its directory.
+    let beside = |file: String| path.parent().unwrap_or(path).join(file);
+    let authority_file = take_authority(&mut kubeconfig).map(beside);
+    let mut config = Config::try_from(kubeconfig).map_err(|error| first_line(&error))?;
+    check_url(&config.cluster_url)?;
+    if let Some(file) = authority_file {
+        config.root_cert = Some(authority(&mut texts, &file)?);
+    }
+    let user = &mut config.auth_info;
+    if let Some(file) = user.client_certificate.take().map(beside)
+        && user.client_certificate_data.is_none()
+    {
+        let text = texts.read(&file)?;
+        user.client_certificate_data = Some(BASE64_STANDARD.encode(text));
+    }
+    if let Some(file) = user.client_key.take().map(beside)
+        && user.client_key_data.is_none()
+    {
+        let text = texts.read(&file)?;
+        user.client_key_data = Some(BASE64_STANDARD.encode(text).into());
+    }
+    let token_file = user.token_file.take().map(beside);
+    let authorization = match authorization(user)? {
+        None => token_file.map(|file| bearer(&file)).transpose()?,
+        given => given,
+    };
+    Ok(Content {
+        settings: settings(config, &texts)?,
+        authorization,
+    })
+}
+
+/// The file of the current cluster's certificate authority, unless the kubeconfig has that itself. kube will not read it.
+fn take_authority(kubeconfig: &mut Kubeconfig) -> Option<String> {
+    let current = kubeconfig.current_context.as_ref()?;
+    let mut contexts = kubeconfig.contexts.iter();
+    let context = contexts.find(|named| named.name == *current)?;
+    let context = context.context.as_ref()?;
+    let mut clusters = kubeconfig.clusters.iter_mut();
+    let cluster = clusters.find(|named| named.name == context.cluster)?;
+    let cluster = cluster.cluster.as_mut()?;
+    let file = cluster.certificate_authority.take();
+    file.filter(|_| cluster.certificate_authority_data.is_none())
+}
+
+/// What would be ignored, or would harm: a plugin may hang or flood, and kube runs it on the spot.
+fn refuse(kubeconfig: &Kubeconfig) -> Result<(), String> {
+    // Not `Config::proxy_url`, which the environment sets too: HTTPS_PROXY is for the world outside the cluster.
+    let mut clusters = kubeconfig.clusters.iter().flat_map(|named| &named.cluster);
+    if clusters.any(|cluster| cluster.proxy_url.is_some()) {
+        return Err("proxy-url is not supported".into());
+    }
+    let users = kubeconfig.auth_infos.iter();
+    for user in users.flat_map(|named| &named.auth_info) {
+        if user.exec.is_some() || user.auth_provider.is_some() {
+            return Err("exec and auth-provider are not supported; give a token, a tokenFile or a certificate".into());
+        }
+        let secrets = [&user.token, &user.password].into_iter().flatten();
+        let words = secrets.map(ExposeSecret::expose_secret);
+        let mut words = words.chain(user.username.as_deref());
+        if words.any(|word| word.contains(|c: char| c.is_control())) {
+            return Err(
+                "a token, user name or password has a control character, such as a line break"
+                    .into(),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn check_url(url: &Uri) -> Result<(), String> {
+    let authority = url.authority();
+    let user = authority.filter(|authority| authority.as_str().contains('@'));
+    if user.is_some() || url.query().is_some() {
+        return Err("a server with a user or a query in its URL is not supported".into());
+    }
+    match url.scheme_str() {
+        Some("http" | "https") => Ok(()),
+        _ => Err(format!("server {url} is not an http or https URL")),
+    }
+}
+
+/// The header that the user's own fields ask for, in kube's order. A file of a token comes last.
+fn authorization(user: &AuthInfo) -> Result<Option<HeaderValue>, String> {
+    let value = if let (Some(name), Some(password)) = (&user.username, &user.password) {
+        let both = format!("{name}:{}", password.expose_secret());
+        format!("Basic {}", BASE64_STANDARD.encode(both))
+    } else if let Some(token) = &user.token {
+        format!("Bearer {}", token.expose_secret())
+    } else {
+        return Ok(None);
+    };
+    header(&value).map(Some).ok_or_else(|| {
+        "the token is not one: it has a character that no header may have".to_owned()
+    })
+}
+
+fn bearer(file: &Path) -> Result<HeaderValue, String> {
+    let text = read_text(file)?;
+    let token = text.trim();
+    let name = file.display();
+    if token.is_empty() {
+        return Err(format!("{name} is empty, but should have a token"));
+    }
+    let not_one = || {
+        format!(
+            "{name} has more than a token: a line break, or another character that no header may have"
+        )
+    };
+    header(&format!("Bearer {token}")).ok_or_else(not_one)
+}
+
+fn header(value: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn authority(texts: &mut Texts, file: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let text = texts.read(file)?;
+    let certificates = CertificateDer::pem_slice_iter(text.as_bytes());
+    let certificates: Result<Vec<_>, _> = certificates
+        .map(|certificate| certificate.map(|certificate| certificate.to_vec()))
+        .collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(format!(
+            "{} has no certificate in PEM, or a broken one",
+            file.display()
+        )),
+    }
+}
+
+fn settings(mut config: Config, texts: &Texts) -> Result<Settings, String> {
+    let user_agent = HeaderValue::from_static(crate::USER_AGENT);
+    config.headers.push((http::header::USER_AGENT, user_agent));
+    let whole = || -> kube::Result<Settings> {
+        Ok(Settings {
+            base_uri: config.base_uri_layer(),
+            headers: config.extra_headers_layer()?,
+            connector: connect::connector(&config)?,
+            sha256: sha256(&texts.0),
+            url: config.cluster_url.clone(),
+        })
+    };
+    whole().map_err(|error| first_line(&error))
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    text_file::read(path).map_err(|error| format!("{} {error}", path.display()))
+}
+
+/// Later lines quote the file, secrets and all.
+fn first_line(error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
+    printable(text.lines().next().unwrap_or_default(), 300)
+}

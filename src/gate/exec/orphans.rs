@@ -1,0 +1,217 @@
+//! The processes that come to this one when they lose their parent.
+//!
+//! A program that changes its process group or session (`timeout`, `setsid`, a daemon) is not killed with the group of
+//! its check. It comes here when its parent dies, because this process is PID 1 or a subreaper. So do processes that no
+//! check started: where this is PID 1, what `kubectl exec` leaves behind; or the children of a shell that became this
+//! program. All of them are reaped. Only those that bear the [`Mark`] of a check that has ended are killed.
+
+use std::fs;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpid, getrlimit, kill_process,
+    kill_process_group, set_child_subreaper, setrlimit, waitid,
+};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{sleep, timeout};
+
+use crate::gate::busy::{Busy, Hold};
+
+/// How long the end of this process waits for what checks have left. What is killed is gone at once, as a rule.
+const LAST_WAIT: Duration = Duration::from_millis(500);
+
+/// What tells the processes of one check from all others: their soft limit of file locks.
+///
+/// Linux has not enforced this limit since 2.4.25 (getrlimit(2)), but every process inherits it, whatever happens to
+/// its group, session, parent and environment. A variable in the environment would be lost with `env -i`, in programs
+/// that write their status over it, and for a moment in each execve(2); and to read it can hang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark(u64);
+
+/// The upper half of each mark, so that it is nobody's limit ("unta").
+const MARKED: u64 = 0x756e_7461;
+
+impl Mark {
+    /// A new one.
+    fn next() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        Self(MARKED << 32 | u64::from(NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Whatever this process starts from now on bears it.
+    fn hand_down(self) {
+        let limit = Rlimit {
+            current: Some(self.0),
+            ..getrlimit(Resource::Locks)
+        };
+        // Refused only where somebody lowered the hard limit. The groups are killed all the same.
+        let _ = setrlimit(Resource::Locks, limit);
+    }
+
+    /// From a file that never blocks and that everybody may read.
+    fn of(process: Pid) -> Option<Self> {
+        let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
+        let locks = limits
+            .lines()
+            .find_map(|line| line.strip_prefix("Max file locks"))?;
+        let soft: u64 = locks.split_whitespace().next()?.parse().ok()?;
+        (soft >> 32 == MARKED).then_some(Self(soft))
+    }
+}
+
+/// A check of which something is left.
+#[derive(Debug)]
+struct Running {
+    mark: Mark,
+    /// The child of this process that the check waits for; unknown while it is being started.
+    leader: Option<Pid>,
+    /// Whether all that bears the mark is to be killed.
+    ended: bool,
+}
+
+fn running() -> MutexGuard<'static, Vec<Running>> {
+    static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What bears the mark of one check is left alone until [`Claim::end`]. To be dropped when nothing is left of it.
+#[derive(Debug)]
+pub(super) struct Claim(Mark);
+
+impl Claim {
+    /// For the program that is started next; see [`turn`].
+    pub(super) fn stake() -> io::Result<Self> {
+        set_child_subreaper(Some(getpid()))?;
+        let mark = Mark::next();
+        running().push(Running {
+            mark,
+            leader: None,
+            ended: false,
+        });
+        mark.hand_down();
+        Ok(Self(mark))
+    }
+
+    /// Leaves the child `leader` to whoever waits for it.
+    pub(super) fn led_by(&self, leader: Pid) {
+        self.change(|check| check.leader = Some(leader));
+    }
+
+    /// Nobody waits for the leader any more.
+    pub(super) fn end(&self) {
+        self.change(|check| check.ended = true);
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        self.0
+    }
+
+    fn change(&self, change: impl Fn(&mut Running)) {
+        let mut running = running();
+        let mine = running.iter_mut().filter(|check| check.mark == self.0);
+        mine.for_each(change);
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        running().retain(|check| check.mark != self.0);
+    }
+}
+
+/// To be held while a program is started: a mark is handed down to whatever this process starts next. `None`: another
+/// start hangs, in execve(2) and so with its own mark.
+pub(super) async fn turn() -> Option<Hold> {
+    static STARTING: LazyLock<Busy> = LazyLock::new(Busy::default);
+    STARTING.hold().await
+}
+
+/// Reaps the dead and kills what ended checks have left. Gives the marks of those that were killed and are not gone.
+///
+/// Their children come here as they die, so that this is to be repeated at each death. A parent's children change hands
+/// before its own death is reported (Linux kernel/exit.c, `exit_notify`).
+pub(super) fn sweep() -> Vec<Mark> {
+    // Held to the end, so that no other sweep reaps what this one is about to kill: its number could be given away.
+    let running = running();
+    let awaited = || running.iter().filter(|check| !check.ended);
+    let is_ended = |mark| awaited().all(|check| check.mark != mark);
+    let is_awaited = |child| awaited().any(|check| check.leader == Some(child));
+    let left = adopted().into_iter().filter_map(|child| {
+        if is_awaited(child) || is_reaped(child) {
+            return None;
+        }
+        let mark = Mark::of(child).filter(|mark| is_ended(*mark))?;
+        kill(child, is_ended);
+        Some(mark)
+    });
+    left.collect()
+}
+
+/// The children of the main thread: all that came here, and those leaders whose thread has ended. A child that is just
+/// being started belongs to the thread that starts it.
+fn adopted() -> Vec<Pid> {
+    // By the thread's number in this PID namespace: where `/proc` is of another one, all numbers in it are others.
+    let children = fs::read_to_string(format!("/proc/self/task/{}/children", getpid()));
+    let children = children.unwrap_or_default();
+    let numbers = children.split_whitespace();
+    numbers
+        .filter_map(|number| Pid::from_raw(number.parse().ok()?))
+        .collect()
+}
+
+/// Whether the child is gone. Reaps it if it is dead.
+pub(super) fn is_reaped(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    !matches!(waitid(WaitId::Pid(child), options), Ok(None))
+}
+
+/// With its group, at one blow, because a fork bomb is faster than blow by blow; but alone if others are in the group.
+fn kill(child: Pid, is_ended: impl Fn(Mark) -> bool) {
+    let is_left = |group: Pid| {
+        let founder_is_gone = !fs::exists(format!("/proc/{group}")).unwrap_or(true);
+        founder_is_gone || Mark::of(group).is_some_and(is_ended)
+    };
+    let group = group_of(&child.to_string());
+    let group = group.filter(|group| Some(*group) != group_of("self") && is_left(*group));
+    // Refused only if it has another user by now. Then it is left until it ends.
+    let _ = match group {
+        Some(group) => kill_process_group(group, Signal::KILL),
+        None => kill_process(child, Signal::KILL),
+    };
+}
+
+/// The process group, from `/proc/PID/stat`: a name in parentheses, the state, the parent, the group. `None` where it
+/// is one of another PID namespace.
+fn group_of(process: &str) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    Pid::from_raw(fields.split_whitespace().nth(2)?.parse().ok()?)
+}
+
+/// Sweeps at each death of a child, for ever: what loses its parent while a check runs, and what no check started, must
+/// not stay a zombie either.
+pub(crate) async fn tend() -> io::Error {
+    // Listens before it looks, so that no death falls between the two.
+    let mut deaths = match signal(SignalKind::child()) {
+        Ok(deaths) => deaths,
+        Err(error) => return error,
+    };
+    loop {
+        sweep();
+        deaths.recv().await;
+    }
+}
+
+/// Waits for a moment until nothing is left of the checks, all of which have been dropped: it would outlive this process.
+pub(crate) async fn finish() {
+    let finished = async {
+        while !(running().is_empty() && sweep().is_empty()) {
+            // The end of a check that is still being started is no death that would be told.
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = timeout(LAST_WAIT, finished).await;
+}

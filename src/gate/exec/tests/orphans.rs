@@ -1,0 +1,87 @@
+//! What leaves the process group of its check.
+
+use rustix::process::{Pid, test_kill_process_group};
+
+use super::*;
+
+/// What `$!` of each is does not die with the group.
+const ESCAPES: [&str; 7] = [
+    "setsid sleep 1000 &",
+    "setsid env -i sleep 1000 &",
+    "setsid nohup sleep 1000 &",
+    "timeout 1000 sh -c 'sleep 1000; true' &",
+    "setsid sh -c 'trap \"\" HUP INT TERM; sleep 1000; true' &",
+    "setsid sh -c 'kill -STOP $$' & until grep -q '^State:.T' /proc/$!/status; do :; done;",
+    "set -- \"$@\" $(setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'); sleep 1000 &",
+];
+
+#[tokio::test]
+async fn what_left_the_group_is_ended_with_the_check() {
+    for escape in ESCAPES {
+        let outcome = shell(&format!("{escape} echo $1 $!; exit 1")).await;
+        let (_, pids) = outcome.message().split_once("code 1: ").unwrap();
+        for pid in pids.split(' ') {
+            gone(pid.parse().unwrap()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_left_the_group_is_ended_at_the_time_out() {
+    for escape in ESCAPES {
+        let script = format!("{escape} echo $3 $! >$1; mv $1 $2; wait");
+        for pid in dropped_after(&script).await {
+            gone(pid).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_forks_faster_than_it_can_be_killed_is_killed_by_its_group() {
+    let forks = "timeout 1000 perl -e 'while (1) { exit if fork }' & echo $!; wait; exit 1";
+    let group = Pid::from_raw(printed_pid(&shell(forks).await)).unwrap();
+    soon(async {
+        while test_kill_process_group(group).is_ok() {
+            // Nothing tells of it; `soon` is the deadline.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
+/// To kill that group would be to kill this process.
+#[tokio::test]
+async fn a_program_that_joins_the_agents_group_is_ended_alone() {
+    let join = "perl -e 'setpgrp(0, getpgrp(getppid())) or die; if (my $child = fork) { print $child; exit 1 } sleep 1000'";
+    let command = format!("exec {join}");
+    gone(printed_pid(&shell(&command).await)).await;
+
+    let wait = "exec perl -e 'setpgrp(0, getpgrp(getppid())) or die; open F, qq(>$ARGV[0]); print F $$; close F; rename $ARGV[0], $ARGV[1]; sleep 1000' $1 $2";
+    gone(dropped_after(wait).await[0]).await;
+}
+
+#[tokio::test]
+async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_others() {
+    let dir = TempDir::new().unwrap();
+    let path = |name| dir.path().join(name).to_str().unwrap().to_owned();
+    let (pid, others) = (path("pid"), path("others"));
+    let script = "
+        daemon=$(setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'); echo $daemon >$0
+        until test -e $1; do sleep 0.01; done; kill -0 $daemon";
+    let spec = exec(&["/bin/sh", "-c", script, &pid, &others]);
+    let busy = Busy::default();
+    let others = async {
+        while fs::read(&pid).map_or(0, |pid| pid.len()) == 0 {
+            // Nothing tells of it; `soon` is the deadline.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        for _ in 0..3 {
+            assert!(shell("setsid sleep 1000 &").await.is_open());
+        }
+        fs::write(&others, "").unwrap();
+    };
+    let (outcome, ()) = soon(async { tokio::join!(check(&spec, &busy), others) }).await;
+    assert_eq!(outcome, Outcome::Open("exit code 0".into()));
+    let daemon = fs::read_to_string(&pid).unwrap();
+    gone(daemon.trim().parse().unwrap()).await;
+}

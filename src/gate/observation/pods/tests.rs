@@ -1,0 +1,213 @@
+use serde_json::json;
+
+use super::*;
+
+fn expected(newest_revision: bool) -> Pods {
+    Pods {
+        namespace: "kube-system".into(),
+        match_labels: [("k8s-app", "cilium"), ("version", "")]
+            .map(|(key, value)| (key.into(), value.into()))
+            .into(),
+        newest_revision,
+    }
+}
+
+/// A pod made in this second, of this revision if any, and what it is: ready, not ready or terminating.
+type Given = (u32, &'static str, &'static str);
+
+fn look(newest_revision: bool, given: &[Given]) -> Outcome {
+    let pods = given.iter().enumerate().map(|(n, (second, revision, state))| {
+        let mut pod = json!({
+            "metadata": {
+                "name": n.to_string(),
+                "uid": n.to_string(),
+                "resourceVersion": "1",
+                "creationTimestamp": format!("2026-01-01T00:00:0{second}Z"),
+                "labels": {},
+            },
+            "status": {"conditions": [
+                {"type": "Initialized", "status": "True"},
+                {"type": "Ready", "status": if *state == "not ready" { "False" } else { "True" }},
+            ]},
+        });
+        if !revision.is_empty() {
+            pod["metadata"]["labels"] = json!({REVISION: revision});
+        }
+        if *state == "terminating" {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:01:00Z");
+        }
+        (n.to_string(), serde_json::from_value(pod).unwrap())
+    });
+    judge(
+        &expected(newest_revision),
+        &pods.collect(),
+        &Leftovers::new(),
+    )
+}
+
+#[test]
+fn one_ready_pod_that_is_not_on_its_way_out_is_enough() {
+    let open = || Outcome::Open("a pod in kube-system is ready on this node".into());
+    let closed = |why: &str| {
+        let no = "no pod in kube-system is ready on this node";
+        Outcome::Closed(format!("{no}: {why}"))
+    };
+    let cases: [(&[Given], Outcome, Outcome); 10] = [
+        (&[], closed("none is there"), closed("none is there")),
+        (
+            &[(0, "a", "not ready")],
+            closed("1 not ready"),
+            closed("1 not ready"),
+        ),
+        (
+            &[(0, "a", "terminating")],
+            closed("1 terminating"),
+            closed("1 terminating"),
+        ),
+        (&[(0, "a", "ready")], open(), open()),
+        (&[(0, "", "ready")], open(), open()),
+        (
+            &[
+                (0, "a", "not ready"),
+                (0, "a", "ready"),
+                (0, "a", "terminating"),
+            ],
+            open(),
+            open(),
+        ),
+        (
+            &[(0, "a", "ready"), (1, "b", "not ready")],
+            open(),
+            closed("1 not ready, 1 of an older revision"),
+        ),
+        (&[(0, "a", "ready"), (1, "b", "ready")], open(), open()),
+        (
+            &[(0, "a", "terminating"), (0, "b", "not ready")],
+            closed("1 not ready, 1 terminating"),
+            closed("1 not ready, 1 of an older revision"),
+        ),
+        (
+            &[
+                (0, "a", "ready"),
+                (1, "", "not ready"),
+                (1, "", "not ready"),
+            ],
+            open(),
+            closed("2 not ready, 1 of an older revision"),
+        ),
+    ];
+    for (given, any, newest) in cases {
+        assert_eq!(look(false, given), any, "{given:?}");
+        assert_eq!(look(true, given), newest, "{given:?}");
+    }
+}
+
+#[test]
+fn a_pod_without_a_status_is_not_ready() {
+    let pod = json!({"metadata": {"name": "pod", "uid": "1", "resourceVersion": "1"}});
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    assert!(!pod.is_ready());
+}
+
+#[test]
+fn the_server_is_asked_for_the_pods_of_this_node_with_all_labels() {
+    let collection = collection(&expected(false), "node-1");
+    assert_eq!(collection.path, "/api/v1/namespaces/kube-system/pods");
+    assert_eq!(collection.field_selector, "spec.nodeName=node-1");
+    assert_eq!(collection.label_selector, "k8s-app=cilium,version=");
+}
+
+/// The clock of these tests.
+fn span() -> Span {
+    let at = |time: &str| time.parse().unwrap();
+    Span {
+        boot: at("2026-03-01T12:00:00Z"),
+        now: at("2026-03-01T12:05:00Z"),
+    }
+}
+
+/// A pod whose Ready condition and container are of these times.
+fn pod(version: u64, ready: (&str, Option<&str>), started: Option<&str>) -> HashMap<String, Pod> {
+    let state = started.map(|started| json!({"running": {"startedAt": started}}));
+    let pod = json!({
+        "metadata": {"name": "cni", "uid": "1", "resourceVersion": version.to_string()},
+        "status": {
+            "conditions": [
+                {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-03-01T12:01:00Z"},
+                {"type": "Ready", "status": ready.0, "lastTransitionTime": ready.1},
+            ],
+            "containerStatuses": [
+                {"name": "a", "state": state},
+                {"name": "b", "state": {"waiting": {}, "running": null}},
+            ],
+        },
+    });
+    HashMap::from([("1".into(), serde_json::from_value(pod).unwrap())])
+}
+
+fn see(witnesses: &mut Witnesses, pods: &HashMap<String, Pod>, synced: bool) -> Outcome {
+    let since_boot = SinceBoot {
+        pods_synced: synced,
+        ..SinceBoot::default()
+    };
+    let leftovers = witnesses.see(pods, &since_boot, Some(span()));
+    judge(&expected(false), pods, &leftovers)
+}
+
+const BEFORE: Option<&str> = Some("2026-03-01T11:59:59Z");
+const SINCE: Option<&str> = Some("2026-03-01T12:00:00Z");
+const TO_COME: Option<&str> = Some("2026-03-01T20:00:00Z");
+
+#[test]
+fn a_ready_pod_counts_if_a_time_in_its_status_is_of_this_boot() {
+    for (ready, started, counts) in [
+        (BEFORE, BEFORE, false),
+        (BEFORE, None, false),
+        (None, BEFORE, false),
+        (TO_COME, BEFORE, false),
+        (SINCE, BEFORE, true),
+        (BEFORE, SINCE, true),
+        (SINCE, None, true),
+        (None, None, true),
+    ] {
+        let ready_pod = pod(1, ("True", ready), started);
+        let outcome = see(&mut Witnesses::default(), &ready_pod, false);
+        assert_eq!(outcome.is_open(), counts, "{ready:?} {started:?}");
+        assert_eq!(outcome.is_unknown(), !counts, "{outcome:?}");
+        let outcome = see(&mut Witnesses::default(), &ready_pod, true);
+        assert!(outcome.is_open(), "the kubelet has written every status");
+        let unready = pod(1, ("False", ready), started);
+        let outcome = see(&mut Witnesses::default(), &unready, false);
+        assert!(!outcome.is_open() && !outcome.is_unknown());
+    }
+    let outcome = see(
+        &mut Witnesses::default(),
+        &pod(1, ("True", BEFORE), BEFORE),
+        false,
+    );
+    let reason = "pod cni in kube-system is ready, but the last time in its status is of \
+                  2026-03-01T11:59:59Z, before the boot at 2026-03-01T12:00:00Z";
+    assert_eq!(outcome, Outcome::Unknown(reason.into()));
+}
+
+#[test]
+fn a_pod_whose_status_is_seen_to_be_written_counts_until_a_backup_replaces_it() {
+    let mut witnesses = Witnesses::default();
+    let earlier = Some("2026-03-01T11:00:00Z");
+    let old = pod(5, ("True", BEFORE), BEFORE);
+    assert!(see(&mut witnesses, &old, false).is_unknown());
+    let with_a_label = pod(6, ("True", BEFORE), BEFORE);
+    assert!(see(&mut witnesses, &with_a_label, false).is_unknown());
+    let restarted = pod(7, ("True", BEFORE), earlier);
+    assert!(see(&mut witnesses, &restarted, false).is_open());
+    assert!(see(&mut witnesses, &restarted, false).is_open());
+    assert!(see(&mut witnesses, &old, false).is_unknown());
+}
+
+#[test]
+fn a_ready_pod_makes_up_for_those_that_are_from_before_the_boot() {
+    let mut pods = pod(1, ("True", BEFORE), BEFORE);
+    let another = pod(1, ("True", SINCE), SINCE).remove("1").unwrap();
+    pods.insert("2".into(), another);
+    assert!(see(&mut Witnesses::default(), &pods, false).is_open());
+}

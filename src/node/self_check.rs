@@ -1,0 +1,224 @@
+//! Whether an admission policy holds the account that this process acts as: by a dry run of a change that every policy
+//! of `untaint manifests` refuses. Pure.
+//!
+//! The change is a taint that no rule can allow, whatever account the policy is for: what a rule puts back is
+//! `NoSchedule`. It must be a change that the server finds valid, as it asks policies last.
+
+use std::time::{Duration, Instant};
+
+use json_patch::Patch;
+use k8s_openapi::api::core::v1::Taint;
+
+use super::patch;
+use super::view::NodeView;
+use crate::api::ApiError;
+use crate::backoff::{Backoff, jittered};
+use crate::taint::{Effect, TaintMatcher};
+
+const KEY: &str = "untaint.dev/never";
+/// The mildest. A dry run changes nothing; see [`Finding::CarriedOut`] for a server that does not know of dry runs.
+const EFFECT: Effect = Effect::PreferNoSchedule;
+/// A policy comes into force some seconds after it is applied: a missing one is worth a warning only when it is still
+/// missing after this time.
+const SECOND_LOOK: Duration = Duration::from_secs(10);
+/// How often to look whether a missing policy is there by now.
+const PERIOD: Duration = Duration::from_mins(5);
+const RETRY_BASE: Duration = Duration::from_secs(2);
+
+/// A dry run, of a Node as it was known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probe {
+    /// Of the Node.
+    pub uid: String,
+    /// Of the Node.
+    version: u64,
+    /// The change.
+    pub operations: Patch,
+}
+
+/// What is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing yet, and why.
+    Unknown(String),
+    /// A policy, in the server's words.
+    Held(String),
+    /// None.
+    NotHeld,
+}
+
+/// What an answer says.
+#[derive(Debug, PartialEq, Eq)]
+enum Finding {
+    Held(String),
+    NotHeld,
+    /// Nothing about policies.
+    Nothing(String),
+    /// The change was made: the version of the Node is another one. Only a server, or a proxy before it, that ignores
+    /// `dryRun` does so; no Kubernetes since 1.19 is one.
+    CarriedOut,
+}
+
+/// What is worth a line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum News {
+    /// A policy holds the account, in the server's words.
+    Held(String),
+    /// None does, and that is not because it was applied just now.
+    NotHeld,
+    /// The server ignores `dryRun`.
+    CarriedOut,
+}
+
+/// When to look, and what was seen.
+#[derive(Debug)]
+pub struct SelfCheck {
+    standing: Standing,
+    /// `None`: never again.
+    due_at: Option<Instant>,
+    backoff: Backoff,
+    /// Whether one look is all there is.
+    once: bool,
+    told: bool,
+    leftover: Option<TaintMatcher>,
+}
+
+impl SelfCheck {
+    /// Looks from `now` on. `once`: the process may end before there is a second look.
+    #[must_use]
+    pub fn new(now: Instant, once: bool) -> Self {
+        Self {
+            standing: Standing::Unknown("not asked yet".into()),
+            due_at: Some(now),
+            backoff: Backoff::new(RETRY_BASE),
+            once,
+            told: false,
+            leftover: None,
+        }
+    }
+
+    /// What is known.
+    #[must_use]
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// When to look next.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Instant> {
+        self.due_at
+    }
+
+    /// What to take off: the taint that a dry run has left.
+    #[must_use]
+    pub fn leftover(&self) -> Option<&TaintMatcher> {
+        self.leftover.as_ref()
+    }
+
+    /// Whether that is still there.
+    #[must_use]
+    pub fn has_left(&self, node: &NodeView) -> bool {
+        self.leftover().is_some_and(|taint| node.has(taint))
+    }
+
+    /// The dry run for this Node, which is looked at now.
+    pub fn look(&mut self, now: Instant, node: &NodeView) -> Option<Probe> {
+        let probe = probe(node);
+        if probe.is_none() {
+            self.inconclusive(now, format!("the Node has a taint {KEY}"), Duration::ZERO);
+        }
+        probe
+    }
+
+    /// Takes in the answer.
+    pub fn take(
+        &mut self,
+        now: Instant,
+        probe: &Probe,
+        answer: &Result<NodeView, ApiError>,
+    ) -> Option<News> {
+        match judge(probe, answer) {
+            Finding::Held(words) => {
+                self.due_at = None;
+                self.standing = Standing::Held(words.clone());
+                Some(News::Held(words))
+            }
+            Finding::NotHeld => {
+                let again = self.standing == Standing::NotHeld || self.once;
+                self.standing = Standing::NotHeld;
+                self.backoff.reset();
+                let wait = if again { PERIOD } else { SECOND_LOOK };
+                self.due_at = Some(now + jittered(wait));
+                let news = again && !std::mem::replace(&mut self.told, again);
+                news.then_some(News::NotHeld)
+            }
+            Finding::Nothing(words) => {
+                let asked = answer.as_ref().err().and_then(ApiError::retry_after);
+                self.inconclusive(now, words, asked.unwrap_or_default());
+                None
+            }
+            Finding::CarriedOut => {
+                self.due_at = None;
+                self.standing = Standing::Unknown("the server ignores dryRun".into());
+                self.leftover = Some(TaintMatcher {
+                    key: KEY.into(),
+                    value: None,
+                    effect: Some(EFFECT),
+                });
+                Some(News::CarriedOut)
+            }
+        }
+    }
+
+    /// What was found out before still counts.
+    fn inconclusive(&mut self, now: Instant, words: String, asked: Duration) {
+        if self.standing != Standing::NotHeld {
+            self.standing = Standing::Unknown(words);
+        }
+        let wait = self.backoff.next(PERIOD).max(jittered(asked));
+        self.due_at = Some(now + wait);
+    }
+}
+
+/// `None` where the Node has the taint already.
+fn probe(node: &NodeView) -> Option<Probe> {
+    let taint = Taint {
+        key: KEY.into(),
+        effect: EFFECT.as_str().into(),
+        ..Taint::default()
+    };
+    let addition = patch::addition(node, &[taint])?;
+    Some(Probe {
+        uid: addition.uid.clone(),
+        version: node.metadata.resource_version,
+        operations: patch::pinned(addition, node),
+    })
+}
+
+fn judge(probe: &Probe, answer: &Result<NodeView, ApiError>) -> Finding {
+    let is_ours = |taint: &Taint| taint.key == KEY;
+    match answer {
+        Ok(node) if !node.taints.iter().any(is_ours) => Finding::Nothing(format!(
+            "something takes the taint {KEY} out of the request"
+        )),
+        Ok(node) if node.metadata.resource_version == probe.version => Finding::NotHeld,
+        Ok(_) => Finding::CarriedOut,
+        Err(error) => match refusing_policy(error) {
+            Some(words) => Finding::Held(words),
+            None => Finding::Nothing(error.to_string()),
+        },
+    }
+}
+
+/// The server's words from the name of the policy on (`dispatcher.go` of the plugin `ValidatingAdmissionPolicy`). Without
+/// one, it was something else that refused: a role, the kubelet's restrictions, a webhook, the validation of Nodes.
+fn refusing_policy(error: &ApiError) -> Option<String> {
+    let ApiError::Refused { message, .. } = error else {
+        return None;
+    };
+    let words = &message[message.find("ValidatingAdmissionPolicy '")?..];
+    words.contains("denied request").then(|| words.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+use serde_json::json;
+
+use super::*;
+
+const DENIED: &str = "nodes \"n\" is forbidden: ValidatingAdmissionPolicy 'untaint' with binding 'untaint' denied request: taints";
+
+fn node(version: &str, taints: &[(&str, &str)]) -> NodeView {
+    let taints: Vec<_> = taints
+        .iter()
+        .map(|(key, effect)| json!({"key": key, "effect": effect}))
+        .collect();
+    let node = json!({
+        "metadata": {"name": "n", "uid": "u", "resourceVersion": version},
+        "spec": {"taints": taints},
+    });
+    serde_json::from_value(node).unwrap()
+}
+
+fn refused(code: u16, message: &str) -> Result<NodeView, ApiError> {
+    Err(ApiError::Refused {
+        code,
+        message: message.into(),
+        detailed: true,
+        retry_after: None,
+    })
+}
+
+fn tried() -> NodeView {
+    node("7", &[("a", "NoSchedule"), (KEY, "PreferNoSchedule")])
+}
+
+fn looked(now: Instant, check: &mut SelfCheck) -> Probe {
+    check.look(now, &node("7", &[("a", "NoSchedule")])).unwrap()
+}
+
+#[test]
+fn the_dry_run_adds_the_mildest_taint_to_the_node_as_it_is_known() {
+    let add = |path: &str, value| json!({"op": "add", "path": path, "value": value});
+    let test = |path: &str, value| json!({"op": "test", "path": path, "value": value});
+    let taint = json!({"key": "untaint.dev/never", "effect": "PreferNoSchedule"});
+    let pins = [
+        test("/metadata/resourceVersion", json!("7")),
+        test("/metadata/uid", json!("u")),
+    ];
+    let with = probe(&node("7", &[("a", "NoSchedule")])).unwrap();
+    let expected = json!([pins[0], pins[1], add("/spec/taints/-", taint.clone())]);
+    assert_eq!(json!(with.operations), expected);
+    let without = probe(&node("7", &[])).unwrap();
+    let none = test("/spec/taints", json!(null));
+    let expected = json!([pins[0], pins[1], none, add("/spec/taints", json!([taint]))]);
+    assert_eq!(json!(without.operations), expected);
+    assert_eq!(probe(&node("7", &[(KEY, "PreferNoSchedule")])), None);
+}
+
+#[test]
+fn only_a_policy_that_refuses_holds_the_account() {
+    let probe = probe(&node("7", &[("a", "NoSchedule")])).unwrap();
+    let held = |answer| matches!(judge(&probe, &answer), Finding::Held(_));
+    assert!(held(refused(422, DENIED)));
+    assert!(held(refused(
+        403,
+        &DENIED.replace(" with binding 'untaint'", "")
+    )));
+    for (code, message) in [
+        (
+            403,
+            r#"nodes "n" is forbidden: User "u" cannot patch resource "nodes" in API group "" at the cluster scope"#,
+        ),
+        (
+            403,
+            r#"nodes "n" is forbidden: is not allowed to modify taints"#,
+        ),
+        (400, r#"admission webhook "w" does not support dry run"#),
+        (403, r#"admission webhook "w" denied the request: no"#),
+        (
+            422,
+            "the server rejected our request due to an error in our request",
+        ),
+        (
+            422,
+            r#"Node "n" is invalid: metadata.taints[1]: Duplicate value"#,
+        ),
+        (503, "try later"),
+    ] {
+        let found = judge(&probe, &refused(code, message));
+        assert!(
+            matches!(found, Finding::Nothing(words) if words.contains(message)),
+            "{message}"
+        );
+    }
+    assert_eq!(judge(&probe, &Ok(tried())), Finding::NotHeld);
+    let found = judge(&probe, &Ok(node("7", &[("a", "NoSchedule")])));
+    assert!(
+        matches!(found, Finding::Nothing(_)),
+        "somebody mutates the request"
+    );
+    let found = judge(&probe, &Ok(node("8", &[(KEY, "PreferNoSchedule")])));
+    assert_eq!(found, Finding::CarriedOut);
+}
+
+#[test]
+fn a_policy_that_holds_is_told_of_and_not_asked_again() {
+    let now = Instant::now();
+    let mut check = SelfCheck::new(now, false);
+    let probe = looked(now, &mut check);
+    let words = &DENIED[DENIED.find("Validating").unwrap()..];
+    let news = check.take(now, &probe, &refused(422, DENIED));
+    assert_eq!(news, Some(News::Held(words.into())));
+    assert_eq!(
+        (check.standing(), check.due_at()),
+        (&Standing::Held(words.into()), None)
+    );
+}
+
+#[test]
+fn a_missing_policy_is_told_of_once_at_the_second_look_and_looked_for_every_few_minutes() {
+    let now = Instant::now();
+    let mut check = SelfCheck::new(now, false);
+    let probe = looked(now, &mut check);
+    assert_eq!(
+        check.take(now, &probe, &Ok(tried())),
+        None,
+        "it may have been applied just now"
+    );
+    assert_eq!(check.standing(), &Standing::NotHeld, "known at once");
+    let wait = check.due_at().unwrap() - now;
+    assert!(
+        SECOND_LOOK <= wait && wait <= SECOND_LOOK * 3 / 2,
+        "{wait:?}"
+    );
+    assert_eq!(check.take(now, &probe, &refused(503, "later")), None);
+    assert_eq!(
+        check.standing(),
+        &Standing::NotHeld,
+        "nothing else is known"
+    );
+    assert_eq!(check.take(now, &probe, &Ok(tried())), Some(News::NotHeld));
+    for _ in 0..3 {
+        let wait = check.due_at().unwrap() - now;
+        assert!(PERIOD <= wait && wait <= PERIOD * 3 / 2, "{wait:?}");
+        assert_eq!(check.take(now, &probe, &Ok(tried())), None);
+    }
+    let news = check.take(now, &probe, &refused(422, DENIED));
+    assert!(matches!(news, Some(News::Held(_))), "{news:?}");
+}
+
+#[test]
+fn who_may_not_look_twice_tells_at_the_first_look() {
+    let now = Instant::now();
+    let mut check = SelfCheck::new(now, true);
+    let probe = looked(now, &mut check);
+    assert_eq!(check.take(now, &probe, &Ok(tried())), Some(News::NotHeld));
+}
+
+#[test]
+fn without_an_answer_it_is_asked_ever_more_rarely_and_not_before_the_server_wants_it() {
+    let now = Instant::now();
+    let mut check = SelfCheck::new(now, false);
+    let probe = looked(now, &mut check);
+    for _ in 0..20 {
+        check.take(now, &probe, &refused(503, "later"));
+    }
+    assert_eq!(check.standing(), &Standing::Unknown("503: later".into()));
+    let wait = check.due_at().unwrap() - now;
+    assert!(PERIOD / 2 <= wait && wait <= PERIOD, "{wait:?}");
+    let minutes = Duration::from_mins(20);
+    let busy = ApiError::Refused {
+        code: 429,
+        message: String::new(),
+        detailed: false,
+        retry_after: Some(minutes),
+    };
+    check.take(now, &probe, &Err(busy));
+    assert!(check.due_at().unwrap() - now >= minutes);
+    assert_eq!(
+        check.look(now, &node("8", &[(KEY, "PreferNoSchedule")])),
+        None
+    );
+}
+
+#[test]
+fn what_a_server_without_dry_runs_has_done_is_undone_and_not_done_again() {
+    let now = Instant::now();
+    let mut check = SelfCheck::new(now, false);
+    let probe = looked(now, &mut check);
+    let tainted = node("8", &[("a", "NoSchedule"), (KEY, "PreferNoSchedule")]);
+    let news = check.take(now, &probe, &Ok(tainted.clone()));
+    assert_eq!((news, check.due_at()), (Some(News::CarriedOut), None));
+    let matches: Vec<_> = tainted
+        .taints
+        .iter()
+        .map(|taint| check.leftover().unwrap().matches(taint))
+        .collect();
+    assert_eq!(matches, [false, true]);
+}

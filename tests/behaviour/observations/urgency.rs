@@ -1,0 +1,164 @@
+//! When the API server comes back and the gates that do not need it are open, the agent connects at once.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use testkit::DEADLINE;
+use testkit::agent::Agent;
+use testkit::kubeconfig::point_at;
+use testkit::proxy::{FaultProxy, Mode};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::{CSI_NODES, DRIVER, GPUS, PODS, READY, apply, ebs, gates, register, said, set_status};
+use crate::scene::{OnCluster, TAINT, grant};
+
+const DAEMON: &str = "{name: daemon, pods: {namespace: urgent, matchLabels: {app: a}}}";
+const GROUP: &str = "{name: group, anyOf: [{name: absent, file: {path: /absent/for/ever}}, {name: ready, nodeCondition: {type: Ready}}]}";
+const KINDS: [(&str, &str); 5] = [
+    ("driver", DRIVER),
+    ("gpus", GPUS),
+    ("ready", READY),
+    ("daemon", DAEMON),
+    ("group", GROUP),
+];
+/// The longest that is at once on a busy machine. Without urgency, the wait under way has 4 s to 30 s.
+const AT_ONCE: Duration = Duration::from_secs(3);
+/// By so many tries that fail at once, the waits are up to 16 s long, and longer than 4 s.
+const TRIES: usize = 6;
+
+const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
+
+/// Returns when so many tries have failed.
+async fn fail(agent: &Agent, tries: usize) {
+    let failed = async { while failures(agent).await < tries {} };
+    timeout(DEADLINE, failed).await.unwrap();
+}
+
+/// How many tries to watch have failed so far.
+async fn failures(agent: &Agent) -> usize {
+    let (_, metrics) = agent.get("/metrics").await.unwrap();
+    let counter = r#"untaint_api_requests_total{verb="watch",code="error"} "#;
+    let count = metrics.lines().find_map(|line| line.strip_prefix(counter));
+    count.unwrap().parse().unwrap()
+}
+
+/// When the server goes away.
+#[derive(Debug, Clone, Copy)]
+enum Outage {
+    /// Before the agent starts.
+    Start,
+    /// When the agent knows the Node.
+    Later,
+}
+
+/// A Node on which what all these gates look at is as they want it, seen through a proxy. The last gate is closed.
+struct Scene {
+    on: OnCluster,
+    proxy: FaultProxy,
+}
+
+impl Scene {
+    async fn new(name: &'static str, observed: &str) -> Option<Self> {
+        let on = OnCluster::with(name, &[TAINT], gates(&[observed]).await).await?;
+        let cluster = on.cluster;
+        let proxy = FaultProxy::start(cluster.address()).await.unwrap();
+        point_at(&on.kubeconfig, proxy.address()).unwrap();
+        let ready = json!({"type": "Ready", "status": "True"});
+        let status = json!({"allocatable": {"nvidia.com/gpu": "1"}, "conditions": [ready]});
+        set_status(cluster, &["node", name], &status).await;
+        register(cluster, &on.gates, name, &ebs(Some(25))).await;
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "urgent", "labels": {"app": "a"}},
+            "spec": {"nodeName": name, "containers": [{"name": "a", "image": "example.com/a"}]},
+        });
+        apply(cluster, &on.gates, &pod).await;
+        let status = json!({"conditions": [ready]});
+        set_status(cluster, &["--namespace", "urgent", "pod", name], &status).await;
+        Some(Self { on, proxy })
+    }
+
+    async fn survive(&self, outage: Outage) -> Duration {
+        let agent = match outage {
+            Outage::Start => {
+                self.proxy.set(Mode::Refuse);
+                self.on.agent(&LISTEN)
+            }
+            Outage::Later => {
+                let agent = self.on.agent(&LISTEN);
+                agent.wait_for_message("watching the node").await.unwrap();
+                self.proxy.set(Mode::Refuse);
+                self.proxy.reset_connections();
+                agent
+            }
+        };
+        fail(&agent, TRIES).await;
+        let took = self.come_back().await;
+        drop(agent);
+        took
+    }
+
+    /// Has the server reachable again and the last gate opened, and returns how long the removal takes then.
+    async fn come_back(&self) -> Duration {
+        self.proxy.set(Mode::Pass);
+        let opened = Instant::now();
+        self.on.gates.health.set(200);
+        self.on.wait_for_taints(&[]).await;
+        opened.elapsed()
+    }
+}
+
+/// How long the removal takes after an outage, for each kind of gate, on a Node of its own each, all at once.
+async fn assert_at_once(outage: Outage) {
+    let Some(cluster) = testkit::cluster::shared().await else {
+        return;
+    };
+    grant(cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
+    // Of two tests, one is the first.
+    let _ = cluster.kubectl(&["create", "namespace", "urgent"]).await;
+    let pods = PODS.replace("observed", "urgent");
+    grant(cluster, &pods, ["watch", "pods"], "urgent").await;
+    let mut rows = JoinSet::new();
+    for (kind, gate) in KINDS {
+        let name: &'static str = format!("{outage:?}-{kind}").to_lowercase().leak();
+        let scene = Scene::new(name, gate).await.unwrap();
+        rows.spawn(async move { (kind, scene.survive(outage).await) });
+    }
+    let took = rows.join_all().await;
+    assert!(took.iter().all(|(_, took)| *took < AT_ONCE), "{took:?}");
+}
+
+#[tokio::test]
+async fn at_a_start_without_the_api_server_it_is_asked_at_once_when_the_local_gates_open() {
+    assert_at_once(Outage::Start).await;
+}
+
+#[tokio::test]
+async fn after_an_outage_the_api_server_is_asked_at_once_when_the_local_gates_open() {
+    assert_at_once(Outage::Later).await;
+}
+
+#[tokio::test]
+async fn a_try_that_is_under_way_when_the_local_gates_open_is_followed_by_another_at_once() {
+    let on = OnCluster::with("under-way", &[TAINT], gates(&[]).await).await;
+    let Some(on) = on else { return };
+    let proxy = FaultProxy::start(on.cluster.address()).await.unwrap();
+    point_at(&on.kubeconfig, proxy.address()).unwrap();
+    proxy.set(Mode::Refuse);
+    let agent = on.agent(&LISTEN);
+    fail(&agent, TRIES).await;
+    proxy.set(Mode::BlackHole);
+    let tries = proxy.connections() + 1;
+    proxy.wait_for_connections(tries).await.unwrap();
+    on.gates.health.set(200);
+    said(&agent, "last", "open", "").await;
+    proxy.set(Mode::Pass);
+    let broken = Instant::now();
+    proxy.reset_connections();
+    on.wait_for_taints(&[]).await;
+    // Waits have half a second at first.
+    let took = broken.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
