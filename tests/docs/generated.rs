@@ -1,5 +1,7 @@
 //! What is generated, and checked in. `make generate` writes it.
 
+mod picture;
+
 use std::process::Command;
 use std::{env, fs};
 
