@@ -69,8 +69,8 @@ impl Verb {
     fn success(self) -> StatusCode {
         match self {
             Self::Create => StatusCode::CREATED,
-            // A policy is to refuse it.
-            Self::DryRun => StatusCode::UNPROCESSABLE_ENTITY,
+            // A policy is to refuse it: those of `untaint manifests` answer Forbidden.
+            Self::DryRun => StatusCode::FORBIDDEN,
             Self::Get | Self::List | Self::Watch | Self::Patch => StatusCode::OK,
         }
     }

@@ -43,7 +43,7 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     if only.contains(&Part::Workload) && manifests.image == DEFAULT_IMAGE {
         warn!(
             image = DEFAULT_IMAGE,
-            "no such image: give yours with --image"
+            "the image is a placeholder: give yours with --image"
         );
     }
     print(rendered).await

@@ -104,6 +104,13 @@ async fn in_every_form_an_agent_whose_account_is_held_says_so_after_one_dry_run(
         assert!(by.starts_with("ValidatingAdmissionPolicy '"), "{line}");
         assert_eq!(says(&agent, "held").await["message"], by);
         assert_eq!(agent.count(NOT_HELD), 0);
+        let (_, metrics) = agent.get("/metrics").await.unwrap();
+        let asked = metrics
+            .lines()
+            .filter(|line| line.starts_with(r#"untaint_api_requests_total{verb="dry-run""#))
+            .filter(|line| !line.contains("timeout") && !line.contains("error"));
+        let refused = r#"untaint_api_requests_total{verb="dry-run",code="403"} 1"#;
+        assert_eq!(asked.collect::<Vec<_>>(), [refused]);
         assert_eq!(dry_runs(&held).await, 1);
         let status = agent.status().await.unwrap();
         assert_eq!(status["api"].get("lastError"), None, "{status:#}");
