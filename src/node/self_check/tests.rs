@@ -111,17 +111,40 @@ fn only_a_policy_that_refuses_holds_the_account() {
 }
 
 #[test]
-fn a_policy_that_holds_is_told_of_and_not_asked_again() {
+fn a_policy_that_holds_is_reported_once_and_looked_for_every_hour() {
     let now = Instant::now();
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
     let words = &DENIED[DENIED.find("Validating").unwrap()..];
     let news = check.take(now, &probe, &refused(422, DENIED));
     assert_eq!(news, Some(News::Held(words.into())));
-    assert_eq!(
-        (check.standing(), check.due_at()),
-        (&Standing::Held(words.into()), None)
+    for answer in [
+        refused(422, DENIED),
+        refused(503, "later"),
+        refused(422, DENIED),
+    ] {
+        assert_eq!(check.standing(), &Standing::Held(words.into()));
+        assert_eq!(check.take(now, &probe, &answer), None);
+    }
+    let wait = check.due_at().unwrap() - now;
+    assert!(
+        HELD_PERIOD <= wait && wait <= HELD_PERIOD * 3 / 2,
+        "{wait:?}"
     );
+}
+
+#[test]
+fn a_policy_that_is_deleted_later_is_missed_and_reported_again_at_the_second_look() {
+    let now = Instant::now();
+    let mut check = SelfCheck::new(now, false);
+    let probe = looked(now, &mut check);
+    for _ in 0..2 {
+        let held = check.take(now, &probe, &refused(422, DENIED));
+        assert!(matches!(held, Some(News::Held(_))), "{held:?}");
+        assert_eq!(check.take(now, &probe, &Ok(tried())), None);
+        assert_eq!(check.standing(), &Standing::NotHeld);
+        assert_eq!(check.take(now, &probe, &Ok(tried())), Some(News::NotHeld));
+    }
 }
 
 #[test]
