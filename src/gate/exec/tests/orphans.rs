@@ -113,7 +113,7 @@ async fn checks_that_start_at_the_same_time_have_a_mark_each_while_another_waits
 async fn checks_that_start_at_the_same_time_have_a_mark_each_while_another_hangs_in_its_start() {
     let (release, hang) = std::sync::mpsc::channel::<()>();
     let (started, start) = std::sync::mpsc::channel();
-    let hung = thread::spawn(move || {
+    let other = thread::spawn(move || {
         in_turn(|| {
             started.send(()).unwrap();
             hang.recv()
@@ -122,5 +122,5 @@ async fn checks_that_start_at_the_same_time_have_a_mark_each_while_another_hangs
     start.recv().unwrap();
     assert_eq!(soon(marks_of(50)).await, 50);
     drop(release);
-    assert!(hung.join().unwrap().is_err());
+    assert!(other.join().unwrap().is_err());
 }
