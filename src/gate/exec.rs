@@ -39,12 +39,10 @@ async fn run(command: &[String], busy: &Busy) -> Result<String, String> {
     let program = command.first().ok_or("no program is given")?;
     let name = name(program);
     let command = command.to_owned();
-    let turn = orphans::turn().await;
     // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
     // result, if nobody waits for that any more.
     let spawned = busy.work(program.as_ref(), move |hold| {
-        let _turn = turn;
-        spawn(&command, hold).map_err(|error| describe(&command[0], &error))
+        orphans::in_turn(|| spawn(&command, hold)).map_err(|error| describe(&command[0], &error))
     });
     let (mut group, mut output) = spawned
         .await

@@ -8,21 +8,22 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{self, PoisonError};
-use std::time::Duration;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpid, getrlimit, kill_process,
     kill_process_group, set_child_subreaper, setrlimit, waitid,
 };
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{sleep, timeout};
 
-/// A start that takes longer hangs.
-const START: Duration = Duration::from_millis(100);
 /// How long the end of this process waits for what checks have left. What is killed is gone at once, as a rule.
 const LAST_WAIT: Duration = Duration::from_millis(500);
+
+/// Who takes longer to start a program hangs, in execve(2) and so with its own mark: others need not wait for it.
+const LONGEST_START: Duration = Duration::from_millis(500);
 
 /// Tells the processes of one check from all others: their soft limit of file locks.
 ///
@@ -73,8 +74,8 @@ struct Running {
     ended: bool,
 }
 
-fn running() -> sync::MutexGuard<'static, Vec<Running>> {
-    static RUNNING: sync::Mutex<Vec<Running>> = sync::Mutex::new(Vec::new());
+fn running() -> MutexGuard<'static, Vec<Running>> {
+    static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -83,7 +84,7 @@ fn running() -> sync::MutexGuard<'static, Vec<Running>> {
 pub(super) struct Claim(Mark);
 
 impl Claim {
-    /// For the program that is started next; see [`turn`].
+    /// For the program that is started next; see [`in_turn`].
     pub(super) fn stake() -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
         let mark = Mark::next();
@@ -123,22 +124,28 @@ impl Drop for Claim {
     }
 }
 
-/// To be held while a program is started: a mark is handed down to whatever this process starts next. `None`: another
-/// start hangs, in execve(2) and so with its own mark.
-pub(super) async fn turn() -> Option<MutexGuard<'static, ()>> {
-    static STARTING: Mutex<()> = Mutex::const_new(());
-    static TURNS: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let before = TURNS.load(Ordering::Relaxed);
-        if let Ok(turn) = timeout(START, STARTING.lock()).await {
-            TURNS.fetch_add(1, Ordering::Relaxed);
-            return Some(turn);
-        }
-        // Many that start at the same time do not hang.
-        if TURNS.load(Ordering::Relaxed) == before {
-            return None;
-        }
+/// Starts a program, on the thread of the caller, while no other check starts one: a mark is handed down to whatever
+/// this process starts next. May wait for [`LONGEST_START`].
+pub(super) fn in_turn<T>(start: impl FnOnce() -> T) -> T {
+    static STARTING: Mutex<Option<(ThreadId, Instant)>> = Mutex::new(None);
+    static STARTED: Condvar = Condvar::new();
+    let starting = || STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let this = thread::current().id();
+    let mut turn = starting();
+    while let Some((_, since)) = *turn
+        && let Some(rest) = LONGEST_START.checked_sub(since.elapsed())
+    {
+        let waited = STARTED.wait_timeout(turn, rest);
+        turn = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
+    *turn = Some((this, Instant::now()));
+    drop(turn);
+    let started = start();
+    // Unless another has taken the turn over.
+    if starting().take_if(|(thread, _)| *thread == this).is_some() {
+        STARTED.notify_one();
+    }
+    started
 }
 
 /// Reaps the dead and kills what ended checks have left. Gives the marks of those that were killed and are not gone.

@@ -1,11 +1,13 @@
 //! What leaves the process group of its check.
 
 use std::collections::BTreeSet;
+use std::thread;
 
 use futures_util::future::join_all;
 use rustix::process::{Pid, test_kill_process_group};
 
 use super::*;
+use crate::gate::exec::orphans::in_turn;
 
 /// What `$!` of each is does not die with the group.
 const ESCAPES: [&str; 7] = [
@@ -137,4 +139,38 @@ async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_o
     assert_eq!(outcome, Outcome::Open("exit code 0".into()));
     let daemon = fs::read_to_string(&pid).unwrap();
     gone(daemon.trim().parse().unwrap()).await;
+}
+
+/// Starts some at once, and gives how many marks they have.
+async fn marks_of(starts: usize) -> usize {
+    let mark = || shell("grep '^Max file locks' /proc/self/limits; exit 1");
+    let outcomes = join_all((0..starts).map(|_| mark())).await;
+    let marks: BTreeSet<_> = outcomes.iter().map(Outcome::message).collect();
+    marks.len()
+}
+
+#[tokio::test]
+async fn checks_that_start_at_the_same_time_have_a_mark_each_while_another_waits_for_its_last_run()
+{
+    let busy = Busy::default();
+    let _last_run = busy.hold().await;
+    let waiting = exec(&["/bin/true"]);
+    let (_, marks) = tokio::join!(check(&waiting, &busy), marks_of(50));
+    assert_eq!(marks, 50);
+}
+
+#[tokio::test]
+async fn checks_that_start_at_the_same_time_have_a_mark_each_while_another_hangs_in_its_start() {
+    let (release, hang) = std::sync::mpsc::channel::<()>();
+    let (started, start) = std::sync::mpsc::channel();
+    let other = thread::spawn(move || {
+        in_turn(|| {
+            started.send(()).unwrap();
+            hang.recv()
+        })
+    });
+    start.recv().unwrap();
+    assert_eq!(soon(marks_of(50)).await, 50);
+    drop(release);
+    assert!(other.join().unwrap().is_err());
 }
