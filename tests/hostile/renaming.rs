@@ -18,9 +18,19 @@ fn labels(node: &str) -> Request {
 
 /// The taint of this index removed.
 fn removal(node: &str, index: usize) -> Request {
-    let path = format!("/spec/taints/{index}");
-    let remove = json!([{"op": "remove", "path": path}]);
+    removals(node, &[index])
+}
+
+/// The taints of these indexes removed, the highest first.
+fn removals(node: &str, indexes: &[usize]) -> Request {
+    let remove = |index| json!({"op": "remove", "path": format!("/spec/taints/{index}")});
+    let remove = indexes.iter().map(remove).collect();
     Request::patch("", format!("/api/v1/nodes/{node}"), JSON_PATCH, remove).dry()
+}
+
+fn addition(node: &str, taint: &Value) -> Request {
+    let add = json!([{"op": "add", "path": "/spec/taints/-", "value": taint}]);
+    Request::patch("", format!("/api/v1/nodes/{node}"), JSON_PATCH, add).dry()
 }
 
 fn condition(node: &str, kind: &str) -> Request {
@@ -107,6 +117,8 @@ async fn while_only_the_role_has_changed_an_account_can_do_what_the_role_says_an
             "example.com/not-ready:NoExecute",
             "example.com/new:NoExecute",
             FOREIGN,
+            "example.com/new:NoSchedule",
+            "example.com/new:PreferNoSchedule",
         ];
         let cluster = installation.cluster;
         cluster.create_node(&namespace, &taints).await.unwrap();
@@ -148,10 +160,25 @@ async fn while_only_the_role_has_changed_an_account_can_do_what_the_role_says_an
                 request.uri
             );
         }
-        let published = condition(&namespace, "example.com/NewReady")
-            .send(&client)
-            .await;
-        assert_eq!(published.code, 200, "{published:?}");
+        let three = removals(&namespace, &[4, 3, 1]).send(&client).await;
+        assert_eq!(three.refused_by(), By::Policy, "{three:?}");
+        assert!(three.says("taken off: example.com/new:"), "{three:?}");
+        let storage = json!({"key": "example.com/storage", "effect": "NoSchedule"});
+        let mut with_time = storage.clone();
+        with_time["timeAdded"] = json!("2020-01-01T00:00:00Z");
+        let gpu = json!({"key": "example.com/gpu", "effect": "NoSchedule"});
+        for taint in [with_time, gpu] {
+            let answer = addition(&namespace, &taint).send(&client).await;
+            assert_eq!(answer.refused_by(), By::Policy, "{taint}: {answer:?}");
+        }
+        for request in [
+            removals(&namespace, &[4, 1]),
+            addition(&namespace, &storage),
+            condition(&namespace, "example.com/NewReady"),
+        ] {
+            let answer = request.send(&client).await;
+            assert_eq!(answer.code, 200, "{}: {answer:?}", request.body);
+        }
     }
 }
 
