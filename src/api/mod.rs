@@ -45,6 +45,8 @@ pub struct ApiServer {
     url: Uri,
     /// Whether streaming lists were refused. They are off by default in 1.30, 1.31 and 1.33, and may be off in any.
     lists: AtomicBool,
+    /// Whether one was accepted and not completed. Whatever held it back may hold back the events of a watch too.
+    doubts: AtomicBool,
     traffic: Traffic,
     last_failure: Sender<Option<Incident>>,
 }
@@ -58,6 +60,7 @@ impl ApiServer {
             url: credentials.url(),
             credentials: Arc::new(credentials),
             lists: AtomicBool::new(false),
+            doubts: AtomicBool::new(false),
             traffic: Traffic::default(),
             last_failure,
         })
@@ -129,6 +132,15 @@ impl ApiServer {
 
     fn list_from_now_on(&self) {
         self.lists.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a watch must show that its events arrive.
+    fn doubts(&self) -> bool {
+        self.doubts.load(Ordering::Relaxed)
+    }
+
+    fn doubt_from_now_on(&self) {
+        self.doubts.store(true, Ordering::Relaxed);
     }
 
     /// After a failure of the connection it is not used again: it may be dead without knowing it.

@@ -109,6 +109,7 @@ pub async fn run<T: Object>(
             // Remembered like the refusal: whatever is in the way lasts, and a list costs little. The connection is not
             // used again: it may be what is silent.
             api.list_from_now_on();
+            api.doubt_from_now_on();
             api.credentials.connect_anew();
             restarts.failed.inc();
             if watch.end(error).await.is_err() {

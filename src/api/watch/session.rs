@@ -33,6 +33,14 @@ pub(super) struct Watch<'a, T> {
     up_since: Option<Instant>,
     /// After a clean end: until when what is known counts as up to date.
     current_until: Option<Instant>,
+    /// Of the list that the session began with; 0 if there was none.
+    listed_version: u64,
+}
+
+/// What a list has told of.
+struct Listed {
+    version: String,
+    uids: HashSet<String>,
 }
 
 impl<'a, T: Object> Watch<'a, T> {
@@ -48,6 +56,7 @@ impl<'a, T: Object> Watch<'a, T> {
             alive: HashSet::new(),
             up_since: None,
             current_until: None,
+            listed_version: 0,
         }
     }
 
@@ -98,44 +107,63 @@ impl<'a, T: Object> Watch<'a, T> {
     }
 
     async fn tell_all(&mut self, time: Duration) -> Result<Lines, ApiError> {
-        let version = if self.api.lists() {
-            self.list().await?
+        let list = if self.api.lists() {
+            Some(self.list().await?)
         } else {
             None
         };
-        let streamed = version.is_none();
+        let confirms = list.is_some() && self.api.doubts();
+        // Without a version, a watch begins with all objects there are, which the server takes from a cache.
+        let version = list.as_ref().filter(|_| !confirms);
+        let version = version.map_or("", |list| &list.version);
         let params = WatchParams {
             field_selector: Some(self.collection.field_selector.clone()),
             label_selector: self.label_selector(),
             timeout: u32::try_from(time.as_secs()).ok(),
             bookmarks: true,
-            send_initial_events: streamed,
+            send_initial_events: list.is_none(),
         };
-        let version = version.unwrap_or_default();
-        let request = request::Request::new(&self.collection.path).watch(&params, &version);
+        let request = request::Request::new(&self.collection.path).watch(&params, version);
         let mut lines = self.api.watch(valid(request)?).await?;
-        if streamed {
-            self.initial_events(&mut lines).await?;
+        let listed_version = list.as_ref().and_then(|list| list.version.parse().ok());
+        self.listed_version = listed_version.unwrap_or_default();
+        match list {
+            None => {
+                let present = self.initial_events(&mut lines, None).await?;
+                self.tell_missing(&present).await;
+            }
+            Some(list) if confirms => {
+                self.initial_events(&mut lines, Some(&list.uids)).await?;
+            }
+            Some(_) => {}
         }
         Ok(lines)
     }
 
-    /// Returns at the end of the initial events.
-    async fn initial_events(&mut self, lines: &mut Lines) -> Result<(), ApiError> {
+    /// Returns at the end of the initial events, with the uids of the objects that they are about: at their bookmark or,
+    /// where they repeat a list, when all that was `listed` has come.
+    async fn initial_events(
+        &mut self,
+        lines: &mut Lines,
+        listed: Option<&HashSet<String>>,
+    ) -> Result<HashSet<String>, ApiError> {
         let mut present = HashSet::new();
-        let end = self.until_the_end_of_initial_events(lines, &mut present);
+        let end = self.until_the_end_of_initial_events(lines, &mut present, listed);
         let when = match timeout(INITIAL_EVENTS, end).await {
-            Ok(Ok(true)) => {
-                self.tell_missing(&present).await;
-                return Ok(());
-            }
+            Ok(Ok(true)) => return Ok(present),
             Ok(Ok(false)) => "before it ended".to_owned(),
             Ok(Err(error)) => return Err(error),
             Err(_) => format!("within {} s", INITIAL_EVENTS.as_secs()),
         };
-        let what = match present.len() {
-            0 => "nothing".to_owned(),
-            count => {
+        let what = match (present.len(), listed) {
+            (0, _) => "nothing".to_owned(),
+            (count, Some(listed)) => {
+                format!(
+                    "objects ({count}), but not all that were listed ({})",
+                    listed.len()
+                )
+            }
+            (count, None) => {
                 format!("objects ({count}), but no bookmark with {INITIAL_EVENTS_END},")
             }
         };
@@ -147,35 +175,33 @@ impl<'a, T: Object> Watch<'a, T> {
         &mut self,
         lines: &mut Lines,
         present: &mut HashSet<String>,
+        listed: Option<&HashSet<String>>,
     ) -> Result<bool, ApiError> {
-        while let Some(event) = lines.next::<T>().await? {
+        while listed.is_none_or(|listed| !listed.is_subset(present)) {
+            let Some(event) = lines.next::<T>().await? else {
+                return Ok(false);
+            };
             if self.take(event, Some(present)).await {
                 return Ok(true);
             }
         }
-        Ok(false)
+        Ok(true)
     }
 
-    /// Tells of an event, and gives whether it is the end of the initial ones. `present`: the uids told of so far, while
-    /// those arrive.
-    async fn take(
-        &mut self,
-        event: WatchEvent<T>,
-        mut present: Option<&mut HashSet<String>>,
-    ) -> bool {
+    /// Tells of an event, and gives whether it is the end of the initial ones. `present`: the uids of the objects in them,
+    /// while those arrive.
+    async fn take(&mut self, event: WatchEvent<T>, present: Option<&mut HashSet<String>>) -> bool {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                if let Some(present) = &mut present {
+                if let Some(present) = present {
                     present.insert(object.metadata().uid.clone());
                 }
-                self.tell_of(object).await;
-            }
-            WatchEvent::Deleted(object) => {
-                if let Some(present) = &mut present {
-                    present.remove(&object.metadata().uid);
+                // The list was as new: a watch that begins without a version may begin in the past.
+                if object.metadata().resource_version > self.listed_version {
+                    self.tell_of(object).await;
                 }
-                self.tell_gone(&object.metadata().uid).await;
             }
+            WatchEvent::Deleted(object) => self.tell_gone(&object.metadata().uid).await,
             WatchEvent::Bookmark(bookmark) => {
                 let annotations = &bookmark.metadata.annotations;
                 return annotations.contains_key(INITIAL_EVENTS_END);
@@ -186,8 +212,8 @@ impl<'a, T: Object> Watch<'a, T> {
         false
     }
 
-    /// Gives the version to watch from.
-    async fn list(&mut self) -> Result<Option<String>, ApiError> {
+    /// Tells of all objects there are.
+    async fn list(&mut self) -> Result<Listed, ApiError> {
         #[derive(Deserialize)]
         struct List<T> {
             metadata: ListMeta,
@@ -201,7 +227,7 @@ impl<'a, T: Object> Watch<'a, T> {
         };
         let request = request::Request::new(&self.collection.path).list(&params);
         let list: List<T> = self.api.request(valid(request)?).await?;
-        let listed = list
+        let uids = list
             .items
             .iter()
             .map(|object| object.metadata().uid.clone())
@@ -209,8 +235,9 @@ impl<'a, T: Object> Watch<'a, T> {
         for object in list.items {
             self.tell_of(object).await;
         }
-        self.tell_missing(&listed).await;
-        Ok(list.metadata.resource_version)
+        self.tell_missing(&uids).await;
+        let version = list.metadata.resource_version.unwrap_or_default();
+        Ok(Listed { version, uids })
     }
 
     fn label_selector(&self) -> Option<String> {

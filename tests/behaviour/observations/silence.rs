@@ -105,6 +105,35 @@ async fn a_node_watch_without_its_initial_events_is_given_up_after_10_s_for_a_li
     }
 }
 
+/// A proxy that holds back the body of every watch lets lists through.
+#[tokio::test]
+async fn a_watch_after_such_a_list_is_believed_only_once_its_events_arrive() {
+    let Some(scene) = Scene::new("silent-twice", &[READY]).await else {
+        return;
+    };
+    scene.set_ready("True").await;
+    scene
+        .middle
+        .respond_next(Verb::Watch, 2, Answer::Stall(Vec::new()));
+    let agent = scene.on.agent(&[]);
+    let listed = ["streaming list", "list", "watch"];
+    let second = async {
+        while scene.asked("/api/v1/nodes") != listed {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(BOUND, second).await.unwrap();
+    scene.set_ready("False").await;
+    scene.on.gates.health.set(200);
+    said(&agent, "last", "open", "").await;
+    said(&agent, "ready", "closed", "is False").await;
+    assert_eq!(scene.on.taints().await, [TAINT]);
+    let ready = |line: &Value| line["gate"] == "ready" && line["state"] == "open";
+    assert!(!agent.logs().iter().any(ready), "by what was listed");
+    scene.set_ready("True").await;
+    scene.on.wait_for_taints(&[]).await;
+}
+
 #[tokio::test]
 async fn a_node_watch_that_is_silent_at_a_renewal_leaves_nothing_to_be_decided_on_old_knowledge() {
     let Some(scene) = Scene::new("silent-renewal", &[READY]).await else {
