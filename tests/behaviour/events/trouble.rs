@@ -124,15 +124,15 @@ async fn an_event_without_an_answer_holds_up_neither_removals_nor_their_connecti
 }
 
 #[tokio::test]
-async fn an_event_that_is_refused_for_the_token_is_sent_again_with_the_new_one() {
+async fn an_event_that_is_refused_for_a_token_that_stays_the_same_is_reported_and_sent_again() {
     let refused = Answer::failure(401, "Unauthorized", "Unauthorized");
     let scene = stand_in(&[TAINT], READY, &[refused]).await;
     let agent = scene.agent(&[]);
-    scene.wait_for_taints(&[]).await;
-    scene.wait_for(Verb::Other, 2).await;
-    scene.set_taints(&[TAINT]);
-    scene.wait_for(Verb::Other, 3).await;
-    assert_eq!(agent.count(FAILED), 0);
+    let failed = agent.wait_for_message(FAILED).await.unwrap();
+    assert!(failed["error"].as_str().unwrap().contains("401"));
+    let again = agent.wait_for_message("publishing Events again").await;
+    assert_eq!(again.unwrap()["given_up"], 0);
+    assert_eq!(status(&scene), [Some(401), Some(201)]);
 }
 
 #[tokio::test]
