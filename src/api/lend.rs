@@ -22,7 +22,8 @@ impl ApiServer {
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect_bytes().await?.to_vec();
-                let answer = api.send(Request::from_parts(head, body), whole).await?;
+                let answer = api.send(Request::from_parts(head, body), whole).await;
+                let answer = answer.inspect_err(|error| api.failed(error))?;
                 Ok::<_, BoxError>(Response::new(Full::new(answer)))
             }
         });

@@ -65,7 +65,7 @@ rules:
 const TOO_GENEROUS: &str = r#"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: too-generous}
+metadata: {name: NAME}
 rules:
 - {apiGroups: [""], resources: [nodes, nodes/status, nodes/proxy], verbs: ["*"]}
 - {apiGroups: [events.k8s.io], resources: [events], verbs: ["*"]}
@@ -178,12 +178,15 @@ impl Installation {
     /// Gives the account far more rights than it needs.
     pub(crate) async fn be_too_generous(&self) {
         let namespace = self.namespace();
+        // Not one for all: tests that apply the same object at the same time may conflict.
+        let name = format!("too-generous-{namespace}");
+        let role = TOO_GENEROUS.replace("NAME", &name);
         let binding = format!(
-            "{TOO_GENEROUS}---\n\
+            "{role}---\n\
              apiVersion: rbac.authorization.k8s.io/v1\n\
              kind: ClusterRoleBinding\n\
-             metadata: {{name: too-generous-{namespace}}}\n\
-             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: too-generous}}\n\
+             metadata: {{name: {name}}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {name}}}\n\
              subjects: [{{kind: ServiceAccount, name: {}, namespace: {namespace}}}]\n",
             self.account.name
         );
