@@ -89,7 +89,7 @@ impl RuleAtWork {
         self.gates.together() == State::Open
     }
 
-    /// Whether it waits for nothing but the API server: to tell the Node, what gates look at, or that it has written.
+    /// Whether the rule waits only for the API server: for the Node, for what gates look at, or for a write.
     pub(super) fn waits_for_api(&self) -> bool {
         let may_be_tainted = self.decision() == Decision::NoNode || self.decision().is_tainted();
         let is_undecided = may_be_tainted && !self.is_done();

@@ -24,7 +24,7 @@ const WATCH_TIME: Duration = Duration::from_mins(8);
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 const BACKOFF_BASE: Duration = Duration::from_millis(500);
 const BACKOFF_CAP: Duration = Duration::from_secs(30);
-/// The cap while a taint waits for nothing but the API server.
+/// The cap while a taint waits only for the API server.
 const URGENT_BACKOFF_CAP: Duration = Duration::from_secs(5);
 /// Longest wait after a clean end during which what is known still counts as up to date.
 const CLEAN_WAIT: Duration = Duration::from_secs(1);
@@ -77,7 +77,7 @@ pub enum News<T> {
     Outdated,
 }
 
-/// Watches `collection` for ever. `urgent` says whether a taint waits for nothing but the API server: turning true, it
+/// Watches `collection` for ever. `urgent` says whether a taint waits only for the API server: turning true, it
 /// ends a wait and starts the backoff afresh. Where the credentials were refused, other credentials end the wait too.
 /// Returns when nobody listens to `news` any more.
 pub async fn run<T: Object>(
@@ -139,7 +139,7 @@ pub async fn run<T: Object>(
 /// When to watch again.
 struct Pace {
     backoff: Backoff,
-    /// Whether a taint waits for nothing but the API server.
+    /// Whether a taint waits only for the API server.
     urgent: watch::Receiver<bool>,
     /// Whether one did when the last watch began.
     was_urgent: bool,

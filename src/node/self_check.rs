@@ -1,6 +1,6 @@
 //! Whether an admission policy holds the account of this process. A dry run shows it, of a change that every policy of
-//! `untaint manifests` refuses. Another policy may refuse it too, but that one says nothing of what else the account may do.
-//! Pure.
+//! `untaint manifests` refuses. Another policy may refuse it too, but
+//! does not show what else the account may do. Pure.
 //!
 //! The change is a taint that no rule can allow, whatever account the policy is for: what a rule puts back is
 //! `NoSchedule`. The change must be valid, because the server asks policies last.

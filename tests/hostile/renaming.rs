@@ -182,7 +182,7 @@ async fn while_only_the_role_has_changed_an_account_can_do_what_the_role_says_an
     }
 }
 
-/// Nothing of what they do has to do with untaint, whatever permissions they have.
+/// They have nothing to do with untaint, whatever permissions they have.
 #[tokio::test]
 async fn nobody_else_is_judged() {
     let Some(installation) = Installation::new("nobody-else", Options::default()).await else {

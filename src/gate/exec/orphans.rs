@@ -79,7 +79,7 @@ fn running() -> MutexGuard<'static, Vec<Running>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps what bears the mark of one check alive until [`Claim::end`]. To be dropped when nothing of it is left.
+/// Keeps what bears the mark of one check alive until [`Claim::end`]. Dropped when the last process is gone.
 #[derive(Debug)]
 pub(super) struct Claim(Mark);
 

@@ -37,7 +37,7 @@ pub struct Sight {
     pub node_name: String,
     /// The own Node, by the agent's watch.
     pub node: watch::Receiver<NodeSight>,
-    /// Whether a taint waits for nothing but the API server.
+    /// Whether a taint waits only for the API server.
     pub urgent: watch::Receiver<bool>,
 }
 

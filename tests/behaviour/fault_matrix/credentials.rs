@@ -78,7 +78,7 @@ async fn a_token_that_is_rotated_or_refused_is_read_again() {
                 use_the_new_token(scene);
             },
             heal: None,
-            // A 401 says for certain that nothing happened; the watch goes on as it was, on the connection of all.
+            // A 401 proves that nothing happened. The watch continues on the shared connection.
             spent: exactly(1, 0, 2, 1),
             within: 0..=1,
         },
