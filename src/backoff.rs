@@ -13,7 +13,6 @@ pub struct Backoff {
 
 impl Backoff {
     /// `base` is the longest first wait.
-    #[must_use]
     pub const fn new(base: Duration) -> Self {
         Self { base, failures: 0 }
     }
@@ -35,7 +34,6 @@ impl Backoff {
 }
 
 /// `wait` and up to half as much again.
-#[must_use]
 pub fn jittered(wait: Duration) -> Duration {
     wait.mul_f64(1.0 + random_fraction() / 2.0)
 }

@@ -57,7 +57,6 @@ impl Span {
     /// Whether what was written at this time was written since the boot. Times in the API are whole seconds, as the boot
     /// time is: the second of the boot counts. A clock that came up behind shows times of earlier boots as times to come:
     /// those do not count.
-    #[must_use]
     pub fn has(&self, time: Timestamp) -> bool {
         self.boot <= time && time.duration_since(self.now) <= CLOCK_SKEW
     }
@@ -71,7 +70,6 @@ pub(crate) fn id() -> Option<String> {
 }
 
 /// Whether the text is a UUID. Only then can it be compared: a kubelet may be unable to read the id.
-#[must_use]
 pub fn is_id(text: &str) -> bool {
     let groups = text.split('-').map(|group| {
         let is_hex = group.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::{self, HttpGet};
 use crate::logging::Format;
-use crate::taint::TaintMatcher;
+use crate::taint::{TaintMatcher, parse_taint};
 use crate::text::without_secrets;
 
 pub use manifests::{DEFAULT_IMAGE, ManifestsArgs, TenantArgs};
@@ -79,7 +79,6 @@ pub struct Cli {
 
 impl Cli {
     /// Reads the command line and the environment. Where that fails, or help is asked for, the program ends here.
-    #[must_use]
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|mut error| {
             for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg] {
@@ -148,7 +147,7 @@ pub struct RunArgs {
     )]
     pub config: Option<PathBuf>,
     /// One taint to remove, in place of a configuration file; any value and effect that are not given match.
-    #[arg(long, env = "UNTAINT_TAINT", value_name = "KEY[=VALUE][:EFFECT]", value_parser = config::parse_taint)]
+    #[arg(long, env = "UNTAINT_TAINT", value_name = "KEY[=VALUE][:EFFECT]", value_parser = parse_taint)]
     pub taint: Option<TaintMatcher>,
     /// Gates of that taint.
     #[command(flatten)]
@@ -181,7 +180,6 @@ pub struct RunArgs {
 
 impl RunArgs {
     /// Where to listen, if at all.
-    #[must_use]
     pub fn listen(&self) -> Option<SocketAddr> {
         match self.listen {
             Some(Listen::On(address)) => Some(address),

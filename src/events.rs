@@ -7,7 +7,7 @@ use kube::runtime::events::{Event, EventType};
 
 use crate::config::DeadlineAction;
 use crate::node::patch::Action;
-use crate::notice::{Notice, What};
+use crate::notification::{Notification, RuleEvent};
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
 
@@ -54,7 +54,6 @@ impl Reason {
     ];
 
     /// As the Event's `reason` has it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::TaintRemoved => "TaintRemoved",
@@ -70,7 +69,6 @@ impl Reason {
     }
 
     /// The Event's `type`: whether somebody should have a look.
-    #[must_use]
     pub fn event_type(self) -> EventType {
         match self {
             Self::TaintRemoved | Self::RemovalWaiting => EventType::Normal,
@@ -85,7 +83,6 @@ impl Reason {
     }
 
     /// The Event's `action`: what was done, or tried.
-    #[must_use]
     pub fn action(self) -> &'static str {
         match self {
             Self::RemovalWaiting | Self::DeadlineExceeded => "WaitForGates",
@@ -100,33 +97,34 @@ impl Reason {
 }
 
 /// The Event of a notice, if it is worth one; an Event is a write, so a dry run has none. Pure.
-#[must_use]
-pub fn event(notice: &Notice) -> Option<Event> {
-    let Notice { rule, taint, .. } = notice;
-    let (reason, note) = match &notice.what {
+pub fn event(notice: &Notification) -> Option<Event> {
+    let Notification { rule, taint, .. } = notice;
+    let (reason, note) = match &notice.event {
         _ if notice.dry_run => return None,
-        What::Tainted | What::Undone { .. } | What::RemovedByOther { ready: true } => return None,
-        What::Removed { taint, .. } => (
+        RuleEvent::Tainted
+        | RuleEvent::Undone { .. }
+        | RuleEvent::RemovedByOther { ready: true } => return None,
+        RuleEvent::Removed { taint, .. } => (
             Reason::TaintRemoved,
             format!("Removed the taint {} (rule {rule})", written(taint)),
         ),
-        What::RemovedUnanswered => (
+        RuleEvent::RemovedUnanswered => (
             Reason::TaintRemoved,
             format!("Found the taint {taint} gone after a removal without an answer (rule {rule})"),
         ),
-        What::RemovedByOther { ready: false } => (
+        RuleEvent::RemovedByOther { ready: false } => (
             Reason::TaintRemovedByOther,
             format!("Somebody else removed the taint {taint} before rule {rule} was ready"),
         ),
-        What::LongWait { waits_for } => (
+        RuleEvent::LongWait { waits_for } => (
             Reason::RemovalWaiting,
             format!("The taint {taint} is still there (rule {rule}): {waits_for}"),
         ),
-        What::PutBack { waits_for } => (
+        RuleEvent::PutBack { waits_for } => (
             Reason::TaintPutBack,
             format!("Put the taint {taint} back (rule {rule}): {waits_for}"),
         ),
-        What::Denied {
+        RuleEvent::Denied {
             action,
             taint,
             message,
@@ -143,7 +141,7 @@ pub fn event(notice: &Notice) -> Option<Event> {
                 ),
             )
         }
-        What::Deadline {
+        RuleEvent::Deadline {
             after,
             action,
             waits_for,
@@ -160,7 +158,7 @@ pub fn event(notice: &Notice) -> Option<Event> {
                 ),
             )
         }
-        What::Fight => (
+        RuleEvent::Fight => (
             Reason::TaintKeepsComingBack,
             format!(
                 "Somebody keeps putting the taint {taint} back; it is removed less often now (rule {rule})"
@@ -171,7 +169,6 @@ pub fn event(notice: &Notice) -> Option<Event> {
 }
 
 /// The Event of a configuration file that is bad, with these problems, one a line. Pure.
-#[must_use]
 pub fn bad_file(problems: &str) -> Event {
     let problems: Vec<_> = problems.lines().collect();
     let problems = problems.join("; ");

@@ -54,14 +54,12 @@ struct Placed {
 
 impl FsWatch {
     /// Watches `path` from the first call of [`Self::changed`].
-    #[must_use]
     pub fn new(path: &Path) -> Self {
         Self::of(path, false)
     }
 
     /// The same for a file that may be reached through links beside it: in a mounted ConfigMap `FILE` is a link to
     /// `..data/FILE`, and what changes is `..data`.
-    #[must_use]
     pub fn through_siblings(path: &Path) -> Self {
         Self::of(path, true)
     }

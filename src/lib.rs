@@ -1,35 +1,57 @@
 //! untaint removes a start-up taint from its own Node once the node is really ready for ordinary pods.
 //!
-//! Data flows one way: [`config`] → [`gate`] → [`rule`] (the decision) → [`node`] (the write) → `status` → `metrics` and `server`.
-//! [`taint`], [`conflist`], [`rule`], [`gate::threshold`] and [`node::patch`] are pure: contents and time come in as
-//! arguments. Only [`agent`] composes.
+//! The modules below are in layers. A module uses modules of the layers above its own in this file and no others; `make lint`
+//! checks that (`tests/docs/layers.rs`). So data flows one way: [`config`] → [`gate`] → [`rule`] (the decision) →
+//! [`node`] (the write) → [`status`] → [`metrics`], [`events`] and [`server`]. Only [`agent`] composes.
+//! CONTRIBUTING.md says what is where.
 
-pub mod agent;
-pub mod api;
+// What everything else stands on. It knows nothing of Kubernetes.
 pub mod backoff;
 mod blocking;
 pub mod boot;
-pub mod cli;
-pub mod commands;
-pub mod condition;
-pub mod config;
-pub mod conflist;
-pub mod events;
-pub mod fs_watch;
-pub mod gate;
-pub mod logging;
-pub mod manifests;
-pub mod metrics;
-pub mod node;
-pub mod notice;
-pub mod reload;
-pub mod rule;
-pub mod server;
-pub mod status;
-pub mod taint;
+pub mod incident;
+mod rate_limit;
+pub(crate) mod syntax;
 mod text;
-mod text_file;
-mod tokens;
+
+// Files, and what they mean.
+pub mod fs_watch;
+pub mod taint;
+
+pub mod config;
+
+pub mod conflist;
+
+// The API server and the Node.
+pub mod api;
+
+pub mod node;
+
+// Gates, and what is decided by them.
+pub mod gate;
+
+pub mod notification;
+pub mod rule;
+
+// What people see.
+pub mod status;
+
+pub mod events;
+pub mod metrics;
+
+// The program.
+pub mod manifests;
+pub mod reload;
+
+pub mod agent;
+
+pub mod server;
+
+pub mod logging;
+
+pub mod cli;
+
+pub mod commands;
 
 /// `User-Agent` of every request, to the API server and to probed endpoints.
 pub(crate) const USER_AGENT: &str = concat!("untaint/", env!("CARGO_PKG_VERSION"));

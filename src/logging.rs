@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write, stderr};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
@@ -32,7 +32,6 @@ const FLUSH: Duration = Duration::from_millis(200);
 ///
 /// Lines are written on a thread of their own: a standard error that is full, or that nobody reads, must neither hold up
 /// the main job nor end it.
-#[must_use]
 pub fn init(format: Format, level: LevelFilter) -> Flush {
     let (lines, queue) = sync_channel(QUEUE);
     let (done, flushed) = sync_channel(0);
@@ -101,76 +100,5 @@ impl Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Lets through so much in a [`WINDOW`](Self::WINDOW) and no more, such as what somebody else makes happen.
-#[derive(Debug, Clone, Default)]
-pub struct Allowance(Option<(Instant, u32)>);
-
-impl Allowance {
-    const WINDOW: Duration = Duration::from_mins(1);
-    const MOST: u32 = 10;
-
-    /// Whether there is room for one more.
-    pub fn take(&mut self, now: Instant) -> bool {
-        let fresh = |(start, _): &(Instant, u32)| now.duration_since(*start) < Self::WINDOW;
-        let (start, count) = self.0.filter(fresh).unwrap_or((now, 0));
-        self.0 = Some((start, count.saturating_add(1)));
-        count < Self::MOST
-    }
-}
-
-/// Keeps a failure that repeats itself from filling the log.
-#[derive(Debug, Default)]
-pub struct Repetition(Option<(String, Instant)>);
-
-impl Repetition {
-    /// The same message is worth a line only so often.
-    const PERIOD: Duration = Duration::from_mins(1);
-
-    /// Whether `message` is worth a line: it is another one than the last, or that was long ago.
-    pub fn is_news(&mut self, now: Instant, message: &str) -> bool {
-        let news = self
-            .0
-            .as_ref()
-            .is_none_or(|(last, told)| last != message || now - *told >= Self::PERIOD);
-        if news {
-            self.0 = Some((message.to_owned(), now));
-        }
-        news
-    }
-
-    /// It is over: the next failure is news. Gives whether there was one.
-    pub fn end(&mut self) -> bool {
-        self.0.take().is_some()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_allowance_is_used_up_and_comes_back_with_the_next_window() {
-        let start = Instant::now();
-        let mut allowance = Allowance::default();
-        let taken = (0..100).filter(|_| allowance.take(start)).count();
-        assert_eq!(taken, 10);
-        assert!(!allowance.take(start + Duration::from_secs(59)));
-        assert!(allowance.take(start + Duration::from_mins(1)));
-    }
-
-    #[test]
-    fn a_message_that_repeats_is_news_once_a_minute_and_again_after_it_was_over() {
-        let start = Instant::now();
-        let mut repetition = Repetition::default();
-        assert!(repetition.is_news(start, "refused"));
-        assert!(!repetition.is_news(start + Duration::from_secs(59), "refused"));
-        assert!(repetition.is_news(start + Duration::from_mins(1), "refused"));
-        assert!(repetition.is_news(start + Duration::from_secs(61), "timed out"));
-        assert!(repetition.end());
-        assert!(!repetition.end());
-        assert!(repetition.is_news(start + Duration::from_secs(62), "timed out"));
     }
 }

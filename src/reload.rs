@@ -12,8 +12,9 @@ use tracing::{debug, error, info};
 use crate::blocking::joined;
 use crate::config::{self, Configuration, LoadError};
 use crate::fs_watch::FsWatch;
-use crate::logging::Allowance;
-use crate::status::{ConfigurationStatus, Incident};
+use crate::incident::Incident;
+use crate::rate_limit::Allowance;
+use crate::status::ConfigurationStatus;
 use crate::text::sha256;
 
 /// Between two looks where no events arrive. The kubelet itself takes as long to bring a new ConfigMap to the node, and
@@ -58,7 +59,6 @@ impl Loaded {
     }
 
     /// One that does not come from a file.
-    #[must_use]
     pub fn without_file(configuration: Configuration) -> Self {
         Self {
             configuration,

@@ -2,8 +2,9 @@
 
 mod decide;
 mod decision;
-mod lapse;
-mod stay;
+mod published_condition;
+mod retaint_timer;
+mod taint_presence;
 
 use std::time::Instant;
 
@@ -11,10 +12,11 @@ use crate::boot::Boot;
 use crate::config::Rule;
 use crate::gate::State;
 use crate::node::view::NodeView;
-use crate::tokens::Tokens;
+use crate::rate_limit::TokenBucket;
 pub use decision::{Decision, Occurrence};
-use lapse::Lapse;
-use stay::Stay;
+pub use published_condition::PublishedCondition;
+use retaint_timer::RetaintTimer;
+use taint_presence::TaintPresence;
 
 /// One rule over time.
 #[derive(Debug)]
@@ -26,14 +28,13 @@ pub struct RuleState {
     round: u64,
     /// Since when every gate has been open.
     open_since: Option<Instant>,
-    lapse: Lapse,
-    stay: Stay,
-    tokens: Tokens,
+    retaint_timer: RetaintTimer,
+    taint_presence: TaintPresence,
+    tokens: TokenBucket,
 }
 
 impl RuleState {
     /// Nothing is known yet. `boot`: the one that this process has come up with, if it has.
-    #[must_use]
     pub fn new(rule: Rule, boot: Option<Boot>) -> Self {
         Self {
             rule,
@@ -41,38 +42,33 @@ impl RuleState {
             uid: None,
             round: 0,
             open_since: None,
-            lapse: Lapse::new(boot),
-            stay: Stay::default(),
-            tokens: Tokens::WRITES,
+            retaint_timer: RetaintTimer::new(boot),
+            taint_presence: TaintPresence::default(),
+            tokens: TokenBucket::WRITES,
         }
     }
 
     /// The rule.
-    #[must_use]
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
 
     /// The decision of the last [`Self::step`].
-    #[must_use]
     pub fn decision(&self) -> Decision {
         self.decision
     }
 
     /// The Node that the decision is about; `None` before the first.
-    #[must_use]
     pub fn uid(&self) -> Option<&str> {
         self.uid.as_deref()
     }
 
     /// Grows whenever the gates must start afresh. What they said in an earlier round is no evidence.
-    #[must_use]
     pub fn round(&self) -> u64 {
         self.round
     }
 
     /// Whether the gates are to be evaluated.
-    #[must_use]
     pub fn runs_gates(&self) -> bool {
         self.has_use_for_gates(self.decision)
     }
@@ -91,7 +87,7 @@ impl RuleState {
     /// Takes in what the gates say together in this [`Self::round`]. To be told of every change, at once.
     pub fn observe(&mut self, now: Instant, gates: State) {
         self.open_since = (gates == State::Open).then(|| self.open_since.unwrap_or(now));
-        self.lapse.observe(now, gates);
+        self.retaint_timer.observe(now, gates);
     }
 
     /// The process has been stopped or starved until `now`: what the gates said before is too old to count on.
@@ -102,7 +98,7 @@ impl RuleState {
     /// The Node is not watched at `now`: whatever hit the API server may have closed gates too, on every node at once. A
     /// put-back counts from when that is over.
     pub fn unwatched(&mut self, now: Instant) {
-        self.lapse.begin_to_count(now);
+        self.retaint_timer.begin_to_count(now);
     }
 
     fn start_afresh(&mut self, now: Instant) {
@@ -110,26 +106,24 @@ impl RuleState {
         self.observe(now, State::Unknown);
     }
 
-    /// When every gate will have been open for `stableFor`, if all stay so; `None` while one is not open.
-    #[must_use]
+    /// When every gate will have been open for `stableFor`, if all taint_presence so; `None` while one is not open.
     pub fn stable_at(&self) -> Option<Instant> {
         self.open_since.map(|since| since + self.rule.stable_for)
     }
 
     /// Since when the taint has been there; `None` while it is absent.
-    #[must_use]
     pub fn seen_since(&self) -> Option<Instant> {
-        self.stay.since()
+        self.taint_presence.since()
     }
 
     /// Goes by another version of the rule from now on. What is known of the taint stays; `gates` is as for
     /// [`Self::observe`], of the gates of this version.
     pub fn reconfigure(&mut self, now: Instant, rule: Rule, gates: State) {
         if self.rule.deadline != rule.deadline {
-            self.stay.expect_another_deadline();
+            self.taint_presence.expect_another_deadline();
         }
         if self.rule.retaint.is_none() {
-            self.lapse.forget_boot();
+            self.retaint_timer.forget_boot();
         }
         self.rule = rule;
         self.observe(now, gates);
@@ -145,8 +139,8 @@ impl RuleState {
     pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
         let recreated = self.recreated(node);
         if recreated {
-            self.tokens = Tokens::WRITES;
-            self.lapse.arm();
+            self.tokens = TokenBucket::WRITES;
+            self.retaint_timer.arm();
         }
         let before = if recreated {
             Decision::NoNode
@@ -163,17 +157,18 @@ impl RuleState {
             self.observe(now, State::Open);
         }
         if self.is_stable(now) {
-            self.lapse.arm();
+            self.retaint_timer.arm();
         }
         if seen != Decision::Waiting {
-            self.stay.end();
-        } else if recreated || self.stay.since().is_none() {
-            self.stay.begin(now);
+            self.taint_presence.end();
+        } else if recreated || self.taint_presence.since().is_none() {
+            self.taint_presence.begin(now);
         }
         if before.is_tainted() && seen == Decision::Absent {
-            self.lapse.begin_to_count(now);
+            self.retaint_timer.begin_to_count(now);
         }
-        self.stay.look_at_deadline(now, self.rule.deadline);
+        self.taint_presence
+            .look_at_deadline(now, self.rule.deadline);
         self.decision = match (node, seen) {
             (Some(node), Decision::Waiting) => self.decide(now, node),
             (Some(node), Decision::Absent) => self.decide_without_taint(now, node),
@@ -202,11 +197,11 @@ impl RuleState {
 
     fn has_taken_long(&mut self, now: Instant) -> Option<Occurrence> {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.stay.overdue_at(self.rule.deadline)) {
-            self.stay.tell_overdue();
+        if is_due(self.taint_presence.overdue_at(self.rule.deadline)) {
+            self.taint_presence.tell_overdue();
             Some(Occurrence::Deadline(self.rule.deadline.action))
         } else if is_due(self.long_wait_at()) {
-            self.stay.tell();
+            self.taint_presence.tell();
             Some(Occurrence::LongWait)
         } else {
             None
@@ -214,7 +209,6 @@ impl RuleState {
     }
 
     /// Whether every gate has been open for `stableFor`.
-    #[must_use]
     pub fn is_stable(&self, now: Instant) -> bool {
         self.stable_at().is_some_and(|stable| stable <= now)
     }
@@ -222,19 +216,19 @@ impl RuleState {
     /// When there will be a long wait to tell of.
     fn long_wait_at(&self) -> Option<Instant> {
         let waits = matches!(self.decision, Decision::Waiting | Decision::Held);
-        self.stay.long_at(self.rule.deadline).filter(|_| waits)
+        self.taint_presence
+            .long_at(self.rule.deadline)
+            .filter(|_| waits)
     }
 
     /// Whether the taint has been there for too long.
-    #[must_use]
     pub fn is_overdue(&self) -> bool {
-        self.stay.is_overdue()
+        self.taint_presence.is_overdue()
     }
 
     /// When the decision, or what is to be told, changes by time alone.
-    #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
-        let deadline = self.stay.overdue_at(self.rule.deadline);
+        let deadline = self.taint_presence.overdue_at(self.rule.deadline);
         // Gates that have opened since the decision.
         let opened = self
             .stable_at()
@@ -254,8 +248,8 @@ impl RuleState {
     /// A removal succeeded: what comes next is not somebody else's doing.
     pub fn removed(&mut self, now: Instant) {
         self.decision = Decision::Absent;
-        self.stay.end();
-        self.lapse.begin_to_count(now);
+        self.taint_presence.end();
+        self.retaint_timer.begin_to_count(now);
         if !self.runs_gates() {
             self.observe(now, State::Unknown);
         }
@@ -271,14 +265,14 @@ impl RuleState {
     /// closed, that is their decision: it is not put back again before every gate has been open.
     pub fn put_back(&mut self, now: Instant) {
         self.decision = Decision::Waiting;
-        self.stay.begin(now);
-        self.lapse.disarm();
+        self.taint_presence.begin(now);
+        self.retaint_timer.disarm();
     }
 
     /// The taint was put back, and is not there all the same: somebody who may decides so, as above.
     pub fn put_back_undone(&mut self) {
         self.decision = Decision::Absent;
-        self.lapse.disarm();
+        self.retaint_timer.disarm();
     }
 }
 

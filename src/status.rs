@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::gate::run::GateStatus;
+use crate::incident::Incident;
+
 /// Everything that people may want to know.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,27 +85,6 @@ impl PolicyStatus {
     pub const WORDS: [&'static str; 4] = ["held", "not-held", "unknown", "unchecked"];
 }
 
-/// Something that happened once.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Incident {
-    /// When.
-    pub time: Timestamp,
-    /// What.
-    pub message: String,
-}
-
-impl Incident {
-    /// Now.
-    #[must_use]
-    pub fn now(message: impl Into<String>) -> Self {
-        Self {
-            time: Timestamp::now(),
-            message: message.into(),
-        }
-    }
-}
-
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -137,20 +119,6 @@ pub struct RuleStatus {
     /// The server's words, or what went wrong on the way to it, while the rule's condition cannot be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publish_failure: Option<String>,
-}
-
-/// A gate.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct GateStatus {
-    /// Of the gate.
-    pub name: String,
-    /// `open`, `closed` or `unknown`.
-    pub state: &'static str,
-    /// What was seen, or the reason why it is not open.
-    pub message: String,
-    /// Since when that has been the state.
-    pub since: Timestamp,
 }
 
 #[cfg(test)]

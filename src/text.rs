@@ -1,5 +1,7 @@
 //! Words for messages: errors in plain language, and text from elsewhere made short and safe to print; and its hash. Pure.
 
+pub(crate) mod file;
+
 use std::io;
 
 use ring::digest::{SHA256, digest};

@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::time::{sleep, timeout};
 use untaint::config::CniConfig;
 use untaint::fs_watch::FsWatch;
-use untaint::gate::busy::Busy;
-use untaint::gate::cni_config;
+use untaint::gate::probe::busy::Busy;
+use untaint::gate::probe::cni_config;
 
 /// k0s#8113 (A22). A process without file descriptors and a user without inotify instances get the same EMFILE.
 #[tokio::test]

@@ -8,7 +8,9 @@ use serde_json::Value;
 use testkit::api::{self, Revision};
 use testkit::taints;
 use tokio::sync::watch;
-use untaint::status::{GateStatus, RuleStatus, Status};
+use untaint::gate::State;
+use untaint::gate::run::GateStatus;
+use untaint::status::{RuleStatus, Status};
 
 use crate::logs::Logs;
 use crate::rules::{NODE, rule_of};
@@ -187,12 +189,12 @@ impl<'a> Observer<'a> {
                 },
             });
             let tone = match gate.state {
-                "open" => Tone::Good,
-                "closed" => Tone::Waiting,
+                State::Open => Tone::Good,
+                State::Closed => Tone::Waiting,
                 // It has not been asked yet, or is not to be.
-                _ => continue,
+                State::Unknown => continue,
             };
-            let (name, state) = (&gate.name, gate.state);
+            let (name, state) = (&gate.name, gate.state.as_str());
             let message = self.scene.shorten(&gate.message);
             self.tell_of_rule(at, rule, format!("gate {name} is {state}: {message}"), tone);
         }
@@ -206,7 +208,7 @@ impl<'a> Observer<'a> {
             // It has not asked for it yet.
             "no-node" => return,
             "waiting" => {
-                let not_open = rule.gates.iter().filter(|gate| gate.state != "open");
+                let not_open = rule.gates.iter().filter(|gate| gate.state != State::Open);
                 let not_open: Vec<_> = not_open.map(|gate| gate.name.as_str()).collect();
                 let what = format!("sees the taint and waits for {}", not_open.join(" and "));
                 (what, Tone::Waiting)

@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
-use untaint::status::{GateStatus, RuleStatus, Status};
+use untaint::gate::State;
+use untaint::gate::run::GateStatus;
+use untaint::status::{RuleStatus, Status};
 
 use crate::rules::{AGENT, CONFLIST, DRIVER, GPU, GPUS, NETWORK, STORAGE};
 use crate::scene::Scene;
@@ -29,7 +31,7 @@ pub(crate) async fn play(
     scene.start_agent(start)?;
     let all = [CONFLIST, AGENT, DRIVER, GPUS];
     agent
-        .comes_to(|status| all.iter().all(|gate| is(status, *gate, "closed")))
+        .comes_to(|status| all.iter().all(|gate| is(status, *gate, State::Closed)))
         .await?;
 
     // Each of these is not enough yet.
@@ -50,7 +52,7 @@ pub(crate) async fn play(
     agent.comes_to(|status| is_absent(status, STORAGE)).await?;
     scene.write_cilium()?;
     agent
-        .comes_to(|status| is(status, CONFLIST, "open"))
+        .comes_to(|status| is(status, CONFLIST, State::Open))
         .await?;
     scene.answer_health(200)?;
     agent.comes_to(|status| is_absent(status, NETWORK)).await?;
@@ -60,7 +62,7 @@ pub(crate) async fn play(
     sleep(PAUSE).await;
     scene.taint_again()?;
     agent
-        .comes_to(|status| is(status, CONFLIST, "open") && is(status, AGENT, "closed"))
+        .comes_to(|status| is(status, CONFLIST, State::Open) && is(status, AGENT, State::Closed))
         .await?;
     scene.answer_health(200)?;
     agent
@@ -97,7 +99,7 @@ impl Agent {
         let reason = |status: &Status| find(status, gate).map(|gate| gate.message.clone());
         let before = self.0.borrow().as_ref().and_then(reason);
         deed()?;
-        self.comes_to(|status| is(status, gate, "closed") && reason(status) != before)
+        self.comes_to(|status| is(status, gate, State::Closed) && reason(status) != before)
             .await
     }
 }
@@ -115,6 +117,6 @@ fn find(status: &Status, gate: Gate) -> Option<&GateStatus> {
     rule.gates.iter().find(|found| found.name == gate.name)
 }
 
-fn is(status: &Status, gate: Gate, state: &str) -> bool {
+fn is(status: &Status, gate: Gate, state: State) -> bool {
     find(status, gate).is_some_and(|gate| gate.state == state)
 }

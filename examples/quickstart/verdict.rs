@@ -5,6 +5,7 @@ mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use untaint::gate::State;
 
 pub(crate) use requests::{Request, verb};
 
@@ -37,7 +38,7 @@ pub(crate) enum What {
     Found {
         rule: String,
         gate: String,
-        state: &'static str,
+        state: State,
     },
     /// The agent logged that the taint of this rule has been there for too long.
     Overdue(String),

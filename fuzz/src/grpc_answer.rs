@@ -6,8 +6,8 @@
 use std::iter;
 
 use untaint::config::{Endpoint, Grpc};
-use untaint::gate::busy::Busy;
-use untaint::gate::{Stream, grpc};
+use untaint::gate::probe::busy::Busy;
+use untaint::gate::probe::{Stream, grpc};
 
 use super::server::{Answer, ends};
 

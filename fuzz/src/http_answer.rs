@@ -6,8 +6,8 @@
 use std::cell::Cell;
 
 use untaint::config::{Endpoint, Expect, HttpGet, Scheme, StatusRange};
-use untaint::gate::busy::Busy;
-use untaint::gate::{Stream, http_get};
+use untaint::gate::probe::busy::Busy;
+use untaint::gate::probe::{Stream, http_get};
 
 use super::server::{Answer, ends};
 

@@ -6,7 +6,7 @@ use super::Agent;
 use super::conditions::ConditionWrite;
 use super::once::Once;
 use super::pending::{Answer, Pending};
-use super::rule::RuleAtWork;
+use super::rule::RuleRunner;
 use crate::node;
 use crate::node::patch::{Action, Change, Wanted};
 use crate::node::self_check::SelfCheck;
@@ -153,20 +153,20 @@ impl<'a> Agent<'a> {
     ) -> Option<Instant> {
         let change = pending.change();
         let rules = self.rules.iter().filter(|rule| !rule.is_in(change));
-        let rules = rules.filter_map(RuleAtWork::wake_at);
+        let rules = rules.filter_map(RuleRunner::wake_at);
         let once = self.once.as_ref().and_then(Once::due_at);
         let calls = once
             .into_iter()
             .chain(self.write_at)
             .filter(|_| pending.is_none());
-        let conditions = self.rules.iter().filter_map(RuleAtWork::condition_at);
+        let conditions = self.rules.iter().filter_map(RuleRunner::condition_at);
         let conditions = conditions.filter(|_| writing.is_none());
         rules.chain(calls).chain(conditions).min()
     }
 }
 
 /// What waits for nothing but a write.
-pub(super) fn wanted<'r>(rules: &'r [RuleAtWork], self_check: Option<&'r SelfCheck>) -> Wanted<'r> {
+pub(super) fn wanted<'r>(rules: &'r [RuleRunner], self_check: Option<&'r SelfCheck>) -> Wanted<'r> {
     let mut wanted = Wanted::default();
     wanted
         .remove

@@ -8,8 +8,8 @@ use super::Agent;
 use super::pending::{Answer, Pending};
 use crate::api::ApiError;
 use crate::backoff::jittered;
-use crate::logging::Repetition;
 use crate::node;
+use crate::rate_limit::Repetition;
 
 /// The write of a condition.
 pub(super) struct ConditionWrite {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::api::ApiError;
-use crate::logging::Repetition;
+use crate::rate_limit::Repetition;
 
 /// Successes and failures of the watch and of other requests.
 #[derive(Default)]

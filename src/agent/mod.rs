@@ -3,8 +3,8 @@
 mod calls;
 mod conditions;
 mod connection;
-pub(crate) mod gates;
-mod hearing;
+mod node_watch;
+mod notifier;
 mod once;
 mod pending;
 mod reload;
@@ -12,7 +12,6 @@ mod renewal;
 mod rule;
 mod self_check;
 mod snapshot;
-mod teller;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,12 +21,13 @@ use tokio::time::sleep_until;
 use tracing::warn;
 
 use crate::api::ApiServer;
-use crate::api::watch::{self as api_watch, News};
+use crate::api::watch::{self as api_watch, WatchUpdate};
 use crate::boot::{self, Boot};
 use crate::events;
-use crate::gate::observation::{NodeSight, NodeWitness, Sight, SinceBoot};
+use crate::gate::observation::{NodeSnapshot, NodeWitness, ObservationContext, SinceBoot};
 use crate::gate::report::Update;
-use crate::gate::set::Surroundings;
+use crate::gate::run::GateContext;
+use crate::incident::Incident;
 use crate::metrics::Counters;
 use crate::node;
 use crate::node::patch::Change;
@@ -35,14 +35,14 @@ use crate::node::self_check::SelfCheck;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
-use crate::status::{ConfigurationStatus, Incident, Status};
+use crate::status::{ConfigurationStatus, Status};
 use conditions::ConditionWrites;
 use connection::Connection;
+use notifier::Notifier;
 use once::Once;
 use pending::Pending;
 use renewal::Renewal;
-use rule::RuleAtWork;
-use teller::Teller;
+use rule::RuleRunner;
 
 /// Watch news and gate updates that wait for the loop. Senders wait when it is full: nothing is dropped.
 const QUEUE: usize = 16;
@@ -96,10 +96,10 @@ struct Agent<'a> {
     node_name: String,
     dry_run: bool,
     configuration: ConfigurationStatus,
-    rules: Vec<RuleAtWork>,
+    rules: Vec<RuleRunner>,
     /// For the gates of rules to come.
-    surroundings: Surroundings,
-    teller: Teller,
+    context: GateContext,
+    notifier: Notifier,
     /// The boot that this process came up with, if it did.
     boot: Option<Boot>,
     latest: Latest,
@@ -122,7 +122,7 @@ struct Agent<'a> {
     /// The last of any request, be it the agent's or not.
     failures: watch::Receiver<Option<Incident>>,
     /// For the gates that look at the Node.
-    sight: watch::Sender<NodeSight>,
+    sight: watch::Sender<NodeSnapshot>,
     status: watch::Sender<Option<Status>>,
     updates: mpsc::Receiver<Update>,
 }
@@ -137,10 +137,10 @@ impl<'a> Agent<'a> {
     ) -> Self {
         let self_check = self_check::begin(&options);
         let (sender, updates) = mpsc::channel(QUEUE);
-        let (sight, node) = watch::channel(NodeSight::default());
-        let surroundings = Surroundings {
+        let (sight, node) = watch::channel(NodeSnapshot::default());
+        let context = GateContext {
             updates: sender,
-            sight: Sight {
+            observation: ObservationContext {
                 api: Some(Arc::clone(api)),
                 node_name: options.node_name.clone(),
                 node,
@@ -153,8 +153,8 @@ impl<'a> Agent<'a> {
             dry_run: options.dry_run,
             configuration: loaded.status,
             rules: Vec::new(),
-            surroundings,
-            teller: Teller::new(options.counters, options.events),
+            context,
+            notifier: Notifier::new(options.counters, options.events),
             boot: boot::just_now(),
             latest: Latest::default(),
             witness: NodeWitness::new(boot::id()),
@@ -182,7 +182,7 @@ impl<'a> Agent<'a> {
 
     async fn work(
         mut self,
-        mut heard: mpsc::Receiver<News<NodeView>>,
+        mut heard: mpsc::Receiver<WatchUpdate<NodeView>>,
         mut reloads: mpsc::Receiver<Reload>,
         mut pings: mpsc::Receiver<Ping>,
     ) {
@@ -221,7 +221,7 @@ impl<'a> Agent<'a> {
             self.wait_for_credentials();
             self.update_status();
             // While open gates count for something, it must be noticed when this loop does not run.
-            let counts = self.rules.iter().any(RuleAtWork::counts_on_gates);
+            let counts = self.rules.iter().any(RuleRunner::counts_on_gates);
             alive_until = counts.then(|| now + PAUSE);
             let wake = self
                 .wake_at(&pending, &writing)
@@ -252,7 +252,7 @@ impl<'a> Agent<'a> {
 
     /// All rules but those whose taint is in the `change` under way decide anew.
     fn step(&mut self, now: Instant, change: Option<&Change>) {
-        let sight = NodeSight {
+        let sight = NodeSnapshot {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
             since_boot: self.since_boot.clone(),
@@ -269,7 +269,7 @@ impl<'a> Agent<'a> {
             }
         });
         let node = self.latest.get();
-        let urgent = self.rules.iter().any(RuleAtWork::waits_for_api);
+        let urgent = self.rules.iter().any(RuleRunner::waits_for_api);
         self.urgent
             .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
         if let Some(once) = &mut self.once {
@@ -280,7 +280,7 @@ impl<'a> Agent<'a> {
             };
             let settled =
                 node.is_some_and(|node| !node.may_be_tainted_by_karpenter() && !is_left(node));
-            once.step(now, settled && self.rules.iter().all(RuleAtWork::is_done));
+            once.step(now, settled && self.rules.iter().all(RuleRunner::is_done));
         }
     }
 

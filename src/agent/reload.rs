@@ -8,7 +8,7 @@ use super::Agent;
 use super::calls::{Call, wanted};
 use super::conditions::ConditionWrite;
 use super::pending::Pending;
-use super::rule::RuleAtWork;
+use super::rule::RuleRunner;
 use crate::config::Configuration;
 use crate::reload::{Loaded, Reload};
 use crate::status::ConfigurationStatus;
@@ -36,7 +36,7 @@ impl Agent<'_> {
                 let failure = status.last_failure.as_ref().filter(|_| status.failing);
                 if let (Some(failure), Some(node)) = (failure, self.latest.get()) {
                     let uid = &node.metadata.uid;
-                    self.teller.tell_of_bad_file(uid, &failure.message);
+                    self.notifier.tell_of_bad_file(uid, &failure.message);
                 }
                 self.configuration = status;
             }
@@ -46,10 +46,10 @@ impl Agent<'_> {
     /// Follows these rules and no others from now on. Those that were followed before keep what they know.
     pub(super) fn follow(&mut self, configuration: Configuration) {
         // An Event is a write.
-        self.teller
+        self.notifier
             .switch_events(configuration.events && !self.dry_run);
         let now = Instant::now();
-        let stays = |known: &RuleAtWork| {
+        let stays = |known: &RuleRunner| {
             let mut rules = configuration.rules.iter();
             rules.any(|rule| known.rule().is_same(rule))
         };
@@ -58,7 +58,7 @@ impl Agent<'_> {
         for gone in gone {
             let name = &gone.rule().name;
             info!(rule = name, "follows the rule no more");
-            self.teller.forget(name);
+            self.notifier.forget(name);
         }
         for mut rule in configuration.rules {
             rule.dry_run |= self.dry_run;
@@ -79,9 +79,9 @@ impl Agent<'_> {
                 known.reconfigure(now, rule);
                 known
             } else {
-                self.teller.begin(&rule.name);
-                let (surroundings, teller) = (self.surroundings.clone(), self.teller.clone());
-                RuleAtWork::new(rule, self.boot, surroundings, teller)
+                self.notifier.begin(&rule.name);
+                let (context, notifier) = (self.context.clone(), self.notifier.clone());
+                RuleRunner::new(rule, self.boot, context, notifier)
             });
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::Agent;
 use super::once::Once;
-use super::rule::RuleAtWork;
+use super::rule::RuleRunner;
 use crate::api::{ApiError, ApiServer};
 
 /// The next change of the credentials, while something waits for it.
@@ -55,7 +55,7 @@ impl Agent<'_> {
         self.conditions.credentials_renewed();
         self.rules
             .iter_mut()
-            .for_each(RuleAtWork::credentials_renewed);
+            .for_each(RuleRunner::credentials_renewed);
         if let Some(once) = &mut self.once {
             once.credentials_renewed(Instant::now());
         }

@@ -9,25 +9,25 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 use tracing::{debug, info};
 
-use super::gates::ObservedGates;
-use super::teller::Teller;
+use super::notifier::Notifier;
 use crate::boot::Boot;
 use crate::config::Rule;
 use crate::gate::State;
-use crate::gate::observation::NodeSight;
+use crate::gate::observation::NodeSnapshot;
 use crate::gate::report::Update;
-use crate::gate::set::Surroundings;
-use crate::logging::Allowance;
+use crate::gate::run::GateContext;
+use crate::gate::run::RuleGates;
 use crate::node::patch::{Action, Change};
+use crate::rate_limit::Allowance;
 use crate::rule::{Decision, RuleState};
 use crate::status::RuleStatus;
 use publication::Publication;
 
 /// A rule, its gates and what became of them.
-pub(super) struct RuleAtWork {
+pub(super) struct RuleRunner {
     state: RuleState,
-    gates: ObservedGates,
-    teller: Teller,
+    gates: RuleGates,
+    notifier: Notifier,
     publication: Publication,
     /// Since when the decision has been what it is.
     since: Timestamp,
@@ -42,18 +42,18 @@ pub(super) struct RuleAtWork {
     rare_allowance: Allowance,
 }
 
-impl RuleAtWork {
+impl RuleRunner {
     pub(super) fn new(
         rule: Rule,
         boot: Option<Boot>,
-        surroundings: Surroundings,
-        teller: Teller,
+        context: GateContext,
+        notifier: Notifier,
     ) -> Self {
-        let gates = ObservedGates::new(&rule, surroundings);
+        let gates = RuleGates::new(&rule, context);
         Self {
             state: RuleState::new(rule, boot),
             gates,
-            teller,
+            notifier,
             publication: Publication::new(),
             since: Timestamp::now(),
             last_removal: None,
@@ -150,7 +150,7 @@ impl RuleAtWork {
     }
 
     /// Decides anew, and runs the gates or lets them rest by what comes out.
-    pub(super) fn step(&mut self, now: Instant, sight: &NodeSight) {
+    pub(super) fn step(&mut self, now: Instant, sight: &NodeSnapshot) {
         let before = self.decision();
         if self.state.runs_gates() {
             // A pause begins a new round, and what was said in the one before does not count.
@@ -177,7 +177,7 @@ impl RuleAtWork {
     }
 
     /// What the gates say of the Node itself.
-    fn see(&mut self, now: Instant, sight: &NodeSight) {
+    fn see(&mut self, now: Instant, sight: &NodeSnapshot) {
         if self.state.runs_gates() {
             self.gates.see(now, sight);
             self.state.observe(now, self.gates.together());

@@ -1,7 +1,7 @@
 //! What people may look at, after each round of the loop.
 
 use super::Agent;
-use super::rule::RuleAtWork;
+use super::rule::RuleRunner;
 use crate::status::{ApiStatus, NodeStatus, Status};
 
 impl Agent<'_> {
@@ -20,7 +20,7 @@ impl Agent<'_> {
                 last_error,
             },
             policy: self.policy_status(),
-            rules: self.rules.iter().map(RuleAtWork::status).collect(),
+            rules: self.rules.iter().map(RuleRunner::status).collect(),
         };
         self.status.send_if_modified(|known| {
             known.as_ref() != Some(&status) && {

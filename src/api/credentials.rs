@@ -18,8 +18,8 @@ use tracing::{debug, info, warn};
 
 use super::{ApiError, connect};
 use crate::blocking::joined;
-use crate::logging::Repetition;
-use crate::status::Incident;
+use crate::incident::Incident;
+use crate::rate_limit::Repetition;
 use source::Content;
 pub(super) use source::Settings;
 pub use source::Source;

@@ -49,7 +49,6 @@ pub enum ApiError {
 
 impl ApiError {
     /// The HTTP status, if the server answered.
-    #[must_use]
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Refused { code, .. } => Some(*code),
@@ -58,14 +57,12 @@ impl ApiError {
     }
 
     /// Whether the server does not accept the client, or the client the server. Other credentials may work.
-    #[must_use]
     pub fn refuses_credentials(&self) -> bool {
         matches!(self, Self::Certificate(_) | Self::Refused { code: 401, .. })
     }
 
     /// Whether the server says that the object asked for does not exist. A 404 that names no object is about
     /// something else, such as a proxy's idea of the path.
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(
             self,
@@ -78,7 +75,6 @@ impl ApiError {
     }
 
     /// Whether the request may have taken effect all the same.
-    #[must_use]
     pub fn leaves_outcome_unknown(&self) -> bool {
         match self {
             Self::Credentials(_) | Self::Certificate(_) => false,
@@ -88,7 +84,6 @@ impl ApiError {
     }
 
     /// How long the server asks to stay away.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,

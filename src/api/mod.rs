@@ -6,7 +6,7 @@
 mod connect;
 mod credentials;
 mod error;
-mod lend;
+mod kube_client;
 mod name;
 pub mod object;
 mod stream;
@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
-use crate::status::Incident;
+use crate::incident::Incident;
 pub use credentials::Source;
 use credentials::{Credentials, InUse};
 pub use error::ApiError;
@@ -67,19 +67,16 @@ impl ApiServer {
     }
 
     /// Where the server was to be found at the start.
-    #[must_use]
     pub fn url(&self) -> &Uri {
         &self.url
     }
 
     /// What is counted of the requests.
-    #[must_use]
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
     /// The last failure of any request, whoever sent it and whatever is made of it.
-    #[must_use]
     pub fn last_failure(&self) -> Receiver<Option<Incident>> {
         self.last_failure.subscribe()
     }
@@ -100,12 +97,12 @@ impl ApiServer {
         &self,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let answer = self.request_aside(request).await;
+        let answer = self.request_best_effort(request).await;
         self.judge(answer)
     }
 
     /// Like [`Self::request`], for what is beside the main job: no failure of it makes other requests connect anew.
-    pub async fn request_aside<T: DeserializeOwned>(
+    pub async fn request_best_effort<T: DeserializeOwned>(
         &self,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
@@ -113,7 +110,7 @@ impl ApiServer {
         answer.inspect_err(|error| self.failed(error))
     }
 
-    /// Like [`Self::request_aside`], but a refusal is an answer and no failure.
+    /// Like [`Self::request_best_effort`], but a refusal is an answer and no failure.
     pub async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
         let body = self.send(request, whole).await?;
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))

@@ -24,7 +24,6 @@ where
     B: HttpBody<Data = Bytes, Error: Error + 'static> + Unpin,
 {
     /// Of the answer with this body.
-    #[must_use]
     pub fn new(body: B) -> Self {
         Self {
             body,

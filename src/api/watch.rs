@@ -49,7 +49,6 @@ pub struct Collection {
 
 impl Collection {
     /// The one object of this name.
-    #[must_use]
     pub fn named(path: &str, name: &str) -> Self {
         Self {
             path: path.into(),
@@ -61,7 +60,7 @@ impl Collection {
 
 /// What the watch tells.
 #[derive(Debug)]
-pub enum News<T> {
+pub enum WatchUpdate<T> {
     /// The state is about to be asked for anew, past every cache. After a restored backup, versions may be lower than
     /// before.
     Afresh,
@@ -83,7 +82,7 @@ pub enum News<T> {
 pub async fn run<T: Object>(
     api: &ApiServer,
     collection: Collection,
-    news: mpsc::Sender<News<T>>,
+    news: mpsc::Sender<WatchUpdate<T>>,
     urgent: watch::Receiver<bool>,
 ) {
     let restarts = api.traffic.restarts(&collection.path);

@@ -48,7 +48,7 @@ pub struct ManifestsArgs {
     /// The SELinux type of untaint's containers, where hosts confine the use of files and sockets.
     #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = config::parse_selinux_type)]
     pub selinux_type: Option<String>,
-    /// Refuse tokens that do not say the uid of the Node as well. Tokens of Nodes that were made anew under the same name
+    /// Refuse tokens that do not say the uid of the Node as well. TokenBucket of Nodes that were made anew under the same name
     /// say an old one for up to an hour, and some say none.
     #[arg(long, env = "UNTAINT_CHECK_NODE_UID")]
     pub check_node_uid: bool,

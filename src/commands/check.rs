@@ -2,7 +2,7 @@
 
 use super::{Failure, print};
 use crate::cli::{CheckArgs, Exit};
-use crate::gate::set;
+use crate::gate::run;
 
 const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "WHY"];
 
@@ -11,7 +11,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     let mut rows = vec![HEADER.map(str::to_owned)];
     let mut all_open = true;
     for rule in &configuration.rules {
-        for (gate, outcome) in set::once(&rule.gates).await {
+        for (gate, outcome) in run::once(&rule.gates).await {
             all_open &= outcome.is_open();
             rows.push(
                 [

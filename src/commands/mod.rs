@@ -20,7 +20,7 @@ use tracing::{error, info, warn};
 use crate::blocking::joined;
 use crate::cli::{Command, ConfigOrGates, Exit, GateArgs};
 use crate::config::{Check, CniConfig, Configuration, FileCheck, Gate, Probe, Rule, Schedule};
-use crate::gate::exec;
+use crate::gate::probe::exec;
 use crate::taint::TaintMatcher;
 
 /// How long a file system may be silent before the log says so.

@@ -16,6 +16,7 @@ use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
 use crate::config;
 use crate::events;
+use crate::gate::State;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded};
 use crate::server::{self, Sources};
@@ -157,11 +158,11 @@ fn tell_what_is_left(status: Option<&Status>) {
             ..
         } = rule;
         error!(rule = name, decision, denied, "not in time");
-        for gate in rule.gates.iter().filter(|gate| gate.state != "open") {
+        for gate in rule.gates.iter().filter(|gate| gate.state != State::Open) {
             error!(
                 rule = name,
                 gate = gate.name,
-                state = gate.state,
+                state = gate.state.as_str(),
                 reason = gate.message,
                 "not in time"
             );

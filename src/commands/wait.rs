@@ -7,11 +7,12 @@ use tokio::time::sleep_until;
 use tracing::{error, info};
 
 use super::{Failure, by, deadline};
-use crate::agent::gates::ObservedGates;
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
-use crate::gate::observation::{NodeSight, Sight};
-use crate::gate::set::Surroundings;
+use crate::gate::State;
+use crate::gate::observation::{NodeSnapshot, ObservationContext};
+use crate::gate::run::GateContext;
+use crate::gate::run::RuleGates;
 use crate::rule::RuleState;
 
 pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
@@ -27,10 +28,10 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     for gates in &rules {
-        for gate in gates.status().filter(|gate| gate.state != "open") {
+        for gate in gates.status().filter(|gate| gate.state != State::Open) {
             error!(
                 gate = gate.name,
-                state = gate.state,
+                state = gate.state.as_str(),
                 reason = gate.message,
                 "not in time"
             );
@@ -40,17 +41,17 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
 }
 
 /// Returns when every gate of every rule has been open for the rule's `stableFor`.
-async fn all_open(configuration: Configuration, rules: &mut Vec<ObservedGates>) {
+async fn all_open(configuration: Configuration, rules: &mut Vec<RuleGates>) {
     let (updates, mut reported) = mpsc::channel(16);
-    let surroundings = Surroundings {
+    let context = GateContext {
         updates,
-        sight: Sight::none(),
+        observation: ObservationContext::none(),
     };
     let mut states = Vec::new();
     for rule in configuration.rules {
-        let mut gates = ObservedGates::new(&rule, surroundings.clone());
+        let mut gates = RuleGates::new(&rule, context.clone());
         gates.run(Instant::now(), 0);
-        gates.see(Instant::now(), &NodeSight::default());
+        gates.see(Instant::now(), &NodeSnapshot::default());
         let mut state = RuleState::new(rule, None);
         state.observe(Instant::now(), gates.together());
         rules.push(gates);

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
-use super::schema::{Each, Form};
-use super::syntax::{
+use crate::syntax::{
     ABSOLUTE_PATH, ARGUMENT, HEADER_NAME, HEADER_VALUE, HOST, JSON_POINTER, NETWORK_NAME,
     PLUGIN_TYPE, REQUEST_PATH, SEARCHED_TEXT, SOCKET_PATH,
 };
+use crate::syntax::{Each, Form};
 
 /// What a gate asks.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -216,7 +216,6 @@ impl StatusRange {
     pub const MOST: u16 = 599;
 
     /// Whether `code` is one of these.
-    #[must_use]
     pub fn contains(self, code: u16) -> bool {
         (self.first..=self.last).contains(&code)
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::duration::{self, DURATION};
 use super::problem::Problem;
-use super::syntax::{Syntax, shortened, shown};
 use super::tree::{Node, Value};
 use super::unique::Unique;
+use crate::syntax::{Syntax, shortened, shown};
 
 /// What all cursors into one text share.
 pub(super) struct Context<'t> {

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use jiff::fmt::friendly::SpanParser;
 use serde::{Serialize, Serializer};
 
-use super::syntax::Syntax;
+use crate::syntax::Syntax;
 
 /// The longest that the file may ask for.
 const MAX: Duration = Duration::from_hours(24);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::problem::{LoadError, Problem};
 use super::{Configuration, parse};
-use crate::text_file;
+use crate::text::file;
 
 /// Reads a configuration file. The error names the file in each of its lines.
 pub fn load(path: &Path) -> Result<Configuration, LoadError> {
@@ -13,8 +13,7 @@ pub fn load(path: &Path) -> Result<Configuration, LoadError> {
 
 /// Reads the text of a configuration file.
 pub fn read(path: &Path) -> Result<String, LoadError> {
-    text_file::read(path)
-        .map_err(|message| LoadError::new(path, Problem::of_the_whole(message).into()))
+    file::read(path).map_err(|message| LoadError::new(path, Problem::of_the_whole(message).into()))
 }
 
 /// [`parse`] with errors that name the file in each line.

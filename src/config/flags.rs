@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::duration::{self, DURATION};
-use super::syntax::{
+use crate::syntax::{
     ABSOLUTE_PATH, DNS_LABEL, DNS_SUBDOMAIN, IMAGE, NETWORK_NAME, SELINUX_TYPE, Syntax, shown,
 };
 

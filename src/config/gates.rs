@@ -10,9 +10,9 @@ use super::network::{grpc, http_get, tcp_socket};
 use super::objects::{allocatable, csi_driver, node_condition, pods};
 use super::observed::Observed;
 use super::rules::{NO_GATES, unique_name};
-use super::syntax::{ABSOLUTE_PATH, ARGUMENT, NETWORK_NAME, PLUGIN_TYPE};
 use super::types::{Condition, Gate, Group, Observation, Probe, Schedule};
 use super::unique::Unique;
+use crate::syntax::{ABSOLUTE_PATH, ARGUMENT, NETWORK_NAME, PLUGIN_TYPE};
 
 /// The longest delay, period and time-out, in seconds.
 pub(super) const MAX_SECONDS: u16 = 3600;

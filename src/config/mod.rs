@@ -22,7 +22,6 @@ mod problem;
 mod rule_options;
 mod rules;
 pub mod schema;
-mod syntax;
 mod taints;
 mod tree;
 mod types;
@@ -45,10 +44,6 @@ pub use flags::{
 pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
 pub use options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 pub use problem::{LoadError, Problems};
-pub(crate) use schema::Form;
-pub(crate) use syntax::{LABEL_VALUE, QUALIFIED_NAME};
-pub use taints::parse_taint;
-pub(crate) use taints::refuse_owned;
 pub use types::{Condition, Configuration, Gate, Group, Observation, Probe, Rule, Schedule};
 pub use url::http_get_from_url;
 
@@ -92,7 +87,6 @@ pub fn parse(text: &str) -> Result<Configuration, Problems> {
 }
 
 /// Writes a configuration as [`parse`] reads it, with every default filled in.
-#[must_use]
 pub fn show(configuration: &Configuration) -> String {
     #[expect(
         clippy::expect_used,

@@ -11,10 +11,10 @@ use super::checks::{
 };
 use super::cursor::Cursor;
 use super::fields::Fields;
-use super::syntax::{
+use super::tree::Value;
+use crate::syntax::{
     HEADER_NAME, HEADER_VALUE, HOST, JSON_POINTER, REQUEST_PATH, SEARCHED_TEXT, SOCKET_PATH, shown,
 };
-use super::tree::Value;
 
 pub(super) fn http_get(cursor: &Cursor<'_>) -> Option<HttpGet> {
     cursor.mapping("httpGet", |fields| {

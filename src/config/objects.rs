@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::observed::{Allocatable, CsiDriver, NodeCondition, Pods};
 use super::rule_options::duration_from;
 use super::rules::labels_of;
-use super::syntax::{CSI_DRIVER_NAME, DNS_LABEL, QUALIFIED_NAME, shown};
+use crate::syntax::{CSI_DRIVER_NAME, DNS_LABEL, QUALIFIED_NAME, shown};
 
 /// `ConditionStatus` of core/v1.
 pub(super) const STATUSES: [&str; 3] = ["True", "False", "Unknown"];

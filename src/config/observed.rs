@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::duration::{self, DURATION};
 use super::objects::{STATUSES, default_status};
-use super::schema::{Form, labels};
-use super::syntax::{CSI_DRIVER_NAME, DNS_LABEL, QUALIFIED_NAME};
+use crate::syntax::{CSI_DRIVER_NAME, DNS_LABEL, QUALIFIED_NAME};
+use crate::syntax::{Form, labels};
 
 /// An object of this node, and what it must say.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

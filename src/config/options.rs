@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::duration::{self, DURATION};
 use super::rule_options::OWNED_CONDITIONS;
-use super::schema::Form;
-use super::syntax::QUALIFIED_NAME;
+use crate::syntax::Form;
+use crate::syntax::QUALIFIED_NAME;
 
 /// Keeps new pods away again when a gate has closed. Running pods are left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -80,7 +80,6 @@ impl DeadlineAction {
     pub const ALL: [Self; 2] = [Self::Keep, Self::Remove];
 
     /// As the file spells it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Keep => "Keep",

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::cursor::Cursor;
 use super::duration;
 use super::options::{Deadline, DeadlineAction, PublishCondition, Retaint};
-use super::syntax::{QUALIFIED_NAME, shown};
 use super::types::Gate;
+use crate::syntax::{QUALIFIED_NAME, shown};
 use crate::taint::{Effect, TaintMatcher};
 
 /// The conditions that the kubelet, and what sets up routes, write and rely on.

@@ -7,11 +7,11 @@ use super::cursor::Cursor;
 use super::cycles::{self, Publisher};
 use super::fields::Fields;
 use super::gates::gates;
-use super::syntax::{DNS_LABEL, LABEL_VALUE, QUALIFIED_NAME, shown};
 use super::tree::Value;
 use super::types::{Configuration, Rule};
 use super::unique::Unique;
 use super::{API_VERSION, KIND, rule_options, taints};
+use crate::syntax::{DNS_LABEL, LABEL_VALUE, QUALIFIED_NAME, shown};
 
 pub(super) fn configuration(root: &Cursor<'_>) -> Option<Configuration> {
     if !matches!(root.value(), Value::Map(_)) {

@@ -8,70 +8,22 @@
 
 use std::collections::BTreeSet;
 
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use schemars::{Schema, json_schema};
 use serde_json::{Map, Value, json};
 
 use super::File;
-use super::syntax::{LABEL_VALUE, QUALIFIED_NAME, Syntax};
 
 /// The schema of the file, in draft 2020-12: what [`generate`] gave when it was last asked.
 pub const TEXT: &str = include_str!("schema.json");
 
 /// The schema of the file from the types.
-#[must_use]
 pub fn generate() -> Schema {
     SchemaSettings::draft2020_12()
         .with_transform(AsTheParser)
         .into_generator()
         .into_root_schema_for::<File<'_>>()
-}
-
-/// A string of a form.
-pub(crate) struct Form(pub(crate) &'static Syntax);
-
-impl Transform for Form {
-    fn transform(&mut self, schema: &mut Schema) {
-        add_words(schema, &format!("Must be {}.", self.0.expected));
-        let form = self.0.schema().to_value();
-        schema
-            .ensure_object()
-            .extend(form.as_object().cloned().unwrap_or_default());
-    }
-}
-
-/// A list of strings of a form.
-pub(super) struct Each(pub(super) &'static Syntax);
-
-impl Transform for Each {
-    fn transform(&mut self, schema: &mut Schema) {
-        add_words(schema, &format!("Each must be {}.", self.0.expected));
-        schema.insert("items".into(), self.0.schema().into());
-    }
-}
-
-/// Labels and the values that they must have.
-pub(super) fn labels(schema: &mut Schema) {
-    schema.insert("propertyNames".into(), QUALIFIED_NAME.schema().into());
-    schema.insert("additionalProperties".into(), LABEL_VALUE.schema().into());
-}
-
-impl Syntax {
-    /// A string of this form.
-    pub(super) fn schema(&self) -> Schema {
-        let mut schema = json_schema!({"type": "string", "pattern": self.pattern});
-        if let Some(longest) = self.longest {
-            schema.insert("maxLength".into(), longest.into());
-        }
-        schema
-    }
-}
-
-fn add_words(schema: &mut Schema, words: &str) {
-    let said = schema.get("description").and_then(Value::as_str);
-    let said = said.map_or_else(|| words.to_owned(), |said| format!("{said} {words}"));
-    schema.insert("description".into(), said.into());
 }
 
 /// What the parser does alike everywhere, whatever a type says.

@@ -14,8 +14,8 @@ use super::gates::{MAX_SECONDS, MAX_THRESHOLD, MIN_SECONDS};
 use super::observed::Observed;
 use super::options::{Deadline, PublishCondition, Retaint};
 use super::rule_options::retaint_needs;
-use super::schema::{Form, labels};
-use super::syntax::DNS_LABEL;
+use crate::syntax::DNS_LABEL;
+use crate::syntax::{Form, labels};
 use crate::taint::TaintMatcher;
 
 /// A whole configuration file.
@@ -68,7 +68,6 @@ pub struct Rule {
 
 impl Rule {
     /// A rule with the defaults of all other fields.
-    #[must_use]
     pub fn new(name: impl Into<String>, taint: TaintMatcher, gates: Vec<Gate>) -> Self {
         Self {
             name: name.into(),
@@ -85,7 +84,6 @@ impl Rule {
 
     /// Whether `other` is this rule, in another version perhaps: one that removes something else, or from other Nodes,
     /// is another rule.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.name == other.name
             && self.taint == other.taint
@@ -111,7 +109,6 @@ impl From<Probe> for Gate {
 
 impl Gate {
     /// Its `name`.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Single(condition) => condition.name(),
@@ -120,7 +117,6 @@ impl Gate {
     }
 
     /// Its conditions: one, or the members of the group.
-    #[must_use]
     pub fn conditions(&self) -> &[Condition] {
         match self {
             Self::Single(condition) => std::slice::from_ref(condition),
@@ -154,7 +150,6 @@ pub enum Condition {
 
 impl Condition {
     /// Its `name`.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Probe(probe) => &probe.name,

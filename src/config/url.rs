@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use http::Uri;
 
 use super::checks::{Endpoint, Expect, HttpGet, Scheme};
-use super::syntax::{HOST, REQUEST_PATH, SOCKET_PATH, shown};
+use crate::syntax::{HOST, REQUEST_PATH, SOCKET_PATH, shown};
 
 /// Reads `http://HOST[:PORT][/PATH][?QUERY]`, the same with `https`, or `unix:SOCKET[:/PATH]` for HTTP over a unix
 /// socket: `unix:/run/agent.sock:/healthz`. The socket's own path cannot have `:/` in it.

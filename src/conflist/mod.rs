@@ -22,7 +22,6 @@ pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 const EXTENSIONS: [&str; 3] = [".conf", ".conflist", ".json"];
 
 /// The names that a runtime considers, in the order in which it does: byte order.
-#[must_use]
 pub fn candidates(names: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut names: Vec<_> = names
         .into_iter()
@@ -34,7 +33,6 @@ pub fn candidates(names: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 
 /// Whether `name` ends in `extension`, dot included. Unlike [`std::path::Path::extension`], and like Go's
 /// `filepath.Ext`, this finds the extension of a file that is called `.conf`.
-#[must_use]
 pub fn has_extension(name: &OsStr, extension: &str) -> bool {
     name.as_bytes().ends_with(extension.as_bytes())
 }

@@ -12,7 +12,6 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_NAMES: usize = 8;
 
 /// `message` as one line of bounded length, in which only printable characters are left as they are.
-#[must_use]
 pub fn one_line(message: &str) -> String {
     printable(message, MAX_CHARS)
 }

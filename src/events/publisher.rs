@@ -16,9 +16,9 @@ use tracing::{debug, info, warn};
 use super::{CONTROLLER, bad_file, event};
 use crate::api::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
-use crate::logging::Repetition;
-use crate::notice::Notice;
-use crate::tokens::Tokens;
+use crate::notification::Notification;
+use crate::rate_limit::Repetition;
+use crate::rate_limit::TokenBucket;
 
 /// The API server takes no longer `reportingInstance`.
 const MAX_INSTANCE: usize = 128;
@@ -32,12 +32,11 @@ const RETRY_BASE: Duration = Duration::from_secs(1);
 const RETRY_CAP: Duration = Duration::from_secs(30);
 /// Those of one rule and reason. Less than what is logged: each is a write to the store of the whole cluster, and may
 /// come from every node at once.
-const OF_A_KIND: Tokens = Tokens::new(5, Duration::from_mins(1));
+const OF_A_KIND: TokenBucket = TokenBucket::new(5, Duration::from_mins(1));
 /// For how long kube's recorder takes an Event for a repetition of the one before.
 const REPETITION: Duration = Duration::from_mins(6);
 
 /// The two ends of a queue of Events on this Node.
-#[must_use]
 pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
     let (queue, waiting) = mpsc::channel(QUEUE);
     let given_up = Arc::default();
@@ -85,7 +84,7 @@ impl Sender {
     }
 
     /// Has an Event made of `notice`, if it is worth one and Events are on.
-    pub fn send(&self, notice: &Notice) {
+    pub fn send(&self, notice: &Notification) {
         if let (Some(event), Some(node_uid)) = (event(notice), &notice.node_uid) {
             self.enqueue(&notice.rule, node_uid, event);
         }
@@ -124,7 +123,7 @@ pub struct Publisher {
     /// repetition, and keeps the first note: the next rule's removal would be a second one of the rule before.
     recorders: HashMap<String, (Instant, Recorder)>,
     /// By rule and reason.
-    tokens: HashMap<(String, String), Tokens>,
+    tokens: HashMap<(String, String), TokenBucket>,
     backoff: Backoff,
     /// Not before.
     next_at: Instant,
@@ -214,7 +213,7 @@ impl Publisher {
             .retain(|_, (used, _)| now - *used < REPETITION);
         let client = self
             .client
-            .get_or_insert_with(|| Arc::clone(&self.api).lend());
+            .get_or_insert_with(|| Arc::clone(&self.api).kube_client());
         let fresh = || {
             let reporter = Reporter {
                 controller: CONTROLLER.into(),

@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use super::*;
 
-fn notice(what: What) -> Notice {
-    Notice {
+fn notice(event: RuleEvent) -> Notification {
+    Notification {
         rule: "cni".into(),
         taint: "k".into(),
         dry_run: false,
         node_uid: Some("u".into()),
-        what,
+        event,
     }
 }
 
@@ -21,8 +21,8 @@ fn taint(value: Option<&str>) -> Taint {
     }
 }
 
-fn deadline(action: DeadlineAction) -> What {
-    What::Deadline {
+fn deadline(action: DeadlineAction) -> RuleEvent {
+    RuleEvent::Deadline {
         after: Duration::from_mins(10),
         action,
         waits_for: "agent: 503".into(),
@@ -31,7 +31,7 @@ fn deadline(action: DeadlineAction) -> What {
 
 #[test]
 fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
-    let removed = |value| What::Removed {
+    let removed = |value| RuleEvent::Removed {
         taint: taint(value),
         since_seen: None,
         since_ready: None,
@@ -48,31 +48,31 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
             "Removed the taint k=v:NoSchedule (rule cni)",
         ),
         (
-            What::RemovedUnanswered,
+            RuleEvent::RemovedUnanswered,
             Reason::TaintRemoved,
             "Found the taint k gone after a removal without an answer (rule cni)",
         ),
         (
-            What::RemovedByOther { ready: false },
+            RuleEvent::RemovedByOther { ready: false },
             Reason::TaintRemovedByOther,
             "Somebody else removed the taint k before rule cni was ready",
         ),
         (
-            What::LongWait {
+            RuleEvent::LongWait {
                 waits_for: "agent: 503".into(),
             },
             Reason::RemovalWaiting,
             "The taint k is still there (rule cni): agent: 503",
         ),
         (
-            What::PutBack {
+            RuleEvent::PutBack {
                 waits_for: "agent: 503".into(),
             },
             Reason::TaintPutBack,
             "Put the taint k back (rule cni): agent: 503",
         ),
         (
-            What::Denied {
+            RuleEvent::Denied {
                 action: Action::PutBack,
                 taint: taint(None),
                 message: "403: no".into(),
@@ -81,7 +81,7 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
             "The server refused the return of the taint k:NoSchedule (rule cni): 403: no",
         ),
         (
-            What::Denied {
+            RuleEvent::Denied {
                 action: Action::Remove,
                 taint: taint(None),
                 message: "403: no".into(),
@@ -100,7 +100,7 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
             "The taint k has been there for 600 s and is removed all the same (rule cni): agent: 503",
         ),
         (
-            What::Fight,
+            RuleEvent::Fight,
             Reason::TaintKeepsComingBack,
             "Somebody keeps putting the taint k back; it is removed less often now (rule cni)",
         ),
@@ -126,18 +126,18 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
 #[test]
 fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
     for what in [
-        What::Tainted,
-        What::RemovedByOther { ready: true },
-        What::Undone {
+        RuleEvent::Tainted,
+        RuleEvent::RemovedByOther { ready: true },
+        RuleEvent::Undone {
             action: Action::PutBack,
             taint: taint(None),
         },
     ] {
         assert!(event(&notice(what.clone())).is_none(), "{what:?}");
     }
-    let dry_run = Notice {
+    let dry_run = Notification {
         dry_run: true,
-        ..notice(What::Fight)
+        ..notice(RuleEvent::Fight)
     };
     assert!(event(&dry_run).is_none());
 }
@@ -146,7 +146,7 @@ fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
 #[test]
 fn a_hostile_reason_is_cut_and_clean() {
     for text in ["\u{1b}[31m\n\r\0\u{202e}x".repeat(500), "😀ö".repeat(5000)] {
-        let what = What::LongWait { waits_for: text };
+        let what = RuleEvent::LongWait { waits_for: text };
         let note = event(&notice(what)).unwrap().note.unwrap();
         assert!(note.len() <= 1024 && note.len() > 1000, "{}", note.len());
         assert!(note.ends_with('…'), "{note}");

@@ -1,27 +1,15 @@
 //! Gates: one file a kind. Each has one `check`, which says what it found.
 
-pub mod busy;
-pub mod cni_config;
-mod connect;
-mod disk;
-mod drive;
-pub mod exec;
-pub mod file;
-pub mod grpc;
-pub mod http_get;
 pub mod observation;
-mod probe;
+pub mod probe;
 pub mod report;
-pub mod set;
-pub mod tcp_socket;
-#[cfg(test)]
-mod testing;
-pub mod threshold;
+pub mod run;
 
-pub use connect::Stream;
+use serde::Serialize;
 
 /// Of a gate, or of all gates of a rule together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum State {
     /// The condition holds. Of a rule: every gate is open.
     Open,
@@ -33,7 +21,6 @@ pub enum State {
 
 impl State {
     /// The words of logs, status and metrics.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -62,13 +49,11 @@ pub enum Outcome {
 
 impl Outcome {
     /// Whether it comes from an evaluation.
-    #[must_use]
     pub fn is_evaluated(&self) -> bool {
         !matches!(self, Self::Unevaluated | Self::AtRest)
     }
 
     /// Without the words.
-    #[must_use]
     pub fn state(&self) -> State {
         match self {
             Self::Open(_) => State::Open,
@@ -78,19 +63,16 @@ impl Outcome {
     }
 
     /// Whether the condition holds.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.state() == State::Open
     }
 
     /// Whether it could not be asked.
-    #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.state() == State::Unknown
     }
 
     /// What was seen, or the reason why it is not open.
-    #[must_use]
     pub fn message(&self) -> &str {
         match self {
             Self::Open(message) | Self::Closed(message) | Self::Unknown(message) => message,

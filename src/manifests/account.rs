@@ -19,13 +19,11 @@ pub struct Account {
 impl Account {
     /// The name of what is made for this account. No two accounts share one, so that several forms can stand side by
     /// side in a cluster; a valid one for every kind of object.
-    #[must_use]
     pub fn objects(&self) -> String {
         self.named(OWN)
     }
 
     /// The same where there is more than one of a kind: of the part that is for `purpose`.
-    #[must_use]
     pub fn objects_for(&self, purpose: &str) -> String {
         self.named(&format!("{OWN}-{purpose}"))
     }
@@ -46,7 +44,6 @@ impl Account {
     }
 
     /// Its user name: `MakeUsername` in k8s.io/apiserver/pkg/authentication/serviceaccount.
-    #[must_use]
     pub fn user(&self) -> String {
         let Self { namespace, name } = self;
         format!("system:serviceaccount:{namespace}:{name}")

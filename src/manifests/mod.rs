@@ -50,7 +50,6 @@ pub enum Form {
 
 impl Form {
     /// As the command line spells it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Daemonset => "daemonset",
@@ -61,7 +60,6 @@ impl Form {
     }
 
     /// Whether the ServiceAccount is for untaint alone. If not, others in its pods have rights of their own.
-    #[must_use]
     pub fn has_own_account(self) -> bool {
         self == Self::Daemonset
     }

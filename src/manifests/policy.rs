@@ -4,8 +4,8 @@ mod cel;
 mod changes;
 pub(super) mod data;
 mod events;
+mod managed_fields;
 mod nodes;
-mod owners;
 mod tenants;
 mod yaml;
 

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::family;
-use crate::notice::{Notice, What};
+use crate::notification::{Notification, RuleEvent};
 
 /// Seconds from the first sight of a taint: a node takes seconds to minutes to be ready, and a deadline is 600 unless
 /// configured otherwise. There are few, as each is a series a rule and node.
@@ -110,13 +110,13 @@ impl Counters {
     }
 
     /// Takes in what happened to a rule that is followed.
-    pub fn count(&self, notice: &Notice) {
+    pub fn count(&self, notice: &Notification) {
         let mut rules = self.rules();
         let Some(rule) = rules.get_mut(&notice.rule) else {
             return;
         };
-        match &notice.what {
-            What::Removed {
+        match &notice.event {
+            RuleEvent::Removed {
                 since_seen,
                 since_ready,
                 ..
@@ -125,16 +125,16 @@ impl Counters {
                 observe(&rule.since_seen, *since_seen);
                 observe(&rule.since_ready, *since_ready);
             }
-            What::RemovedUnanswered => rule.removals += 1,
-            What::RemovedByOther { ready: false } => rule.removals_by_others += 1,
-            What::Denied { .. } => rule.denials += 1,
-            What::Fight => rule.fights += 1,
-            What::Deadline { .. } => rule.deadlines += 1,
-            What::PutBack { .. } => rule.put_backs += 1,
-            What::Tainted
-            | What::Undone { .. }
-            | What::LongWait { .. }
-            | What::RemovedByOther { ready: true } => {}
+            RuleEvent::RemovedUnanswered => rule.removals += 1,
+            RuleEvent::RemovedByOther { ready: false } => rule.removals_by_others += 1,
+            RuleEvent::Denied { .. } => rule.denials += 1,
+            RuleEvent::Fight => rule.fights += 1,
+            RuleEvent::Deadline { .. } => rule.deadlines += 1,
+            RuleEvent::PutBack { .. } => rule.put_backs += 1,
+            RuleEvent::Tainted
+            | RuleEvent::Undone { .. }
+            | RuleEvent::LongWait { .. }
+            | RuleEvent::RemovedByOther { ready: true } => {}
         }
     }
 

@@ -87,15 +87,15 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
         .iter()
         .flat_map(|rule| rule.gates.iter().map(move |gate| (rule, gate)));
     let of_gates = gates.flat_map(|(rule, gate)| {
-        let series = move |state| {
+        let series = move |state: State| {
             let labels = [
                 ("rule", rule.name.as_str()),
                 ("gate", gate.name.as_str()),
-                ("state", state),
+                ("state", state.as_str()),
             ];
             (labels, is(state == gate.state))
         };
-        GATE_STATES.map(State::as_str).into_iter().map(series)
+        GATE_STATES.into_iter().map(series)
     });
     family(
         encoder,

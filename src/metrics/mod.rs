@@ -29,7 +29,6 @@ pub struct Metrics(Registry);
 
 impl Metrics {
     /// Of the API requests, of the last `status` and of what is counted of its rules.
-    #[must_use]
     pub fn new(
         traffic: &Traffic,
         status: watch::Receiver<Option<Status>>,

@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::*;
 use crate::config::DeadlineAction;
+use crate::gate::State;
+use crate::gate::run::GateStatus;
 use crate::node::patch::Action;
-use crate::notice::{Notice, What};
-use crate::status::{
-    ApiStatus, ConfigurationStatus, GateStatus, NodeStatus, PolicyStatus, RuleStatus,
-};
+use crate::notification::{Notification, RuleEvent};
+use crate::status::{ApiStatus, ConfigurationStatus, NodeStatus, PolicyStatus, RuleStatus};
 
 fn status(rules: &[&str]) -> Status {
     let since = Timestamp::UNIX_EPOCH;
@@ -25,7 +25,7 @@ fn status(rules: &[&str]) -> Status {
         dry_run: false,
         gates: vec![GateStatus {
             name: "gate".into(),
-            state: "closed",
+            state: State::Closed,
             message: String::new(),
             since,
         }],
@@ -79,14 +79,14 @@ impl Scene {
         }
     }
 
-    fn count(&self, rule: &str, what: What) {
+    fn count(&self, rule: &str, event: RuleEvent) {
         let (rule, taint) = (rule.to_owned(), "t".to_owned());
-        self.counters.count(&Notice {
+        self.counters.count(&Notification {
             rule,
             taint,
             dry_run: false,
             node_uid: None,
-            what,
+            event,
         });
     }
 
@@ -118,41 +118,41 @@ impl Scene {
 #[test]
 fn each_notice_is_counted_as_what_it_is() {
     let second = Some(Duration::from_secs(1));
-    let removed = |since_ready| What::Removed {
+    let removed = |since_ready| RuleEvent::Removed {
         taint: Taint::default(),
         since_seen: second,
         since_ready,
     };
-    let denied = What::Denied {
+    let denied = RuleEvent::Denied {
         action: Action::Remove,
         taint: Taint::default(),
         message: "no".into(),
     };
-    let deadline = What::Deadline {
+    let deadline = RuleEvent::Deadline {
         after: Duration::from_secs(1),
         action: DeadlineAction::Keep,
         waits_for: String::new(),
     };
-    let put_back = What::PutBack {
+    let put_back = RuleEvent::PutBack {
         waits_for: String::new(),
     };
     let removals = "untaint_rule_removals_total";
     let seen = "untaint_rule_seen_to_removed_seconds_count";
     let ready = "untaint_rule_ready_to_removed_seconds_count";
     let others = "untaint_rule_removals_by_others_total";
-    let table: [(What, &[&str]); 11] = [
+    let table: [(RuleEvent, &[&str]); 11] = [
         (removed(second), &[ready, removals, seen]),
         (removed(None), &[removals, seen]),
-        (What::RemovedUnanswered, &[removals]),
-        (What::RemovedByOther { ready: false }, &[others]),
-        (What::RemovedByOther { ready: true }, &[]),
+        (RuleEvent::RemovedUnanswered, &[removals]),
+        (RuleEvent::RemovedByOther { ready: false }, &[others]),
+        (RuleEvent::RemovedByOther { ready: true }, &[]),
         (denied, &["untaint_rule_denials_total"]),
-        (What::Fight, &["untaint_rule_fights_total"]),
+        (RuleEvent::Fight, &["untaint_rule_fights_total"]),
         (deadline, &["untaint_rule_deadlines_total"]),
         (put_back, &["untaint_rule_put_backs_total"]),
-        (What::Tainted, &[]),
+        (RuleEvent::Tainted, &[]),
         (
-            What::Undone {
+            RuleEvent::Undone {
                 action: Action::PutBack,
                 taint: Taint::default(),
             },
@@ -169,7 +169,7 @@ fn each_notice_is_counted_as_what_it_is() {
 #[test]
 fn a_rule_that_disappears_takes_its_series_along_and_a_new_one_starts_with_all_of_them() {
     let scene = Scene::new(&["a"]);
-    scene.count("a", What::Fight);
+    scene.count("a", RuleEvent::Fight);
     let of_a = scene.series();
     assert_eq!(of_a["untaint_rule_fights_total{rule=\"a\"}"], "1");
 
@@ -180,7 +180,7 @@ fn a_rule_that_disappears_takes_its_series_along_and_a_new_one_starts_with_all_o
     let renamed = of_a.keys().map(|name| name.replace("\"a\"", "\"b\""));
     assert!(renamed.eq(of_b.keys().cloned()), "{of_b:#?}");
 
-    scene.count("a", What::Fight);
+    scene.count("a", RuleEvent::Fight);
     assert_eq!(scene.series(), of_b, "nobody follows it");
     scene.counters.forget("b");
     scene.counters.begin("a");

@@ -20,7 +20,6 @@ pub const FIELD_MANAGER: &str = "untaint";
 const NODES: &str = "/api/v1/nodes";
 
 /// The own Node, for a watch.
-#[must_use]
 pub fn collection(name: &str) -> Collection {
     Collection::named(NODES, name)
 }
@@ -67,7 +66,7 @@ pub async fn patch_status(
 ) -> Result<NodeView, ApiError> {
     let patch = Patch::Strategic(patch);
     let request = request::Request::new(NODES).patch_subresource("status", name, &params(), &patch);
-    let node: NodeView = api.request_aside(valid(request)?).await?;
+    let node: NodeView = api.request_best_effort(valid(request)?).await?;
     about(node, name, Some(uid))
 }
 

@@ -45,7 +45,6 @@ pub struct Step {
 
 impl Step {
     /// Of this taint.
-    #[must_use]
     pub fn new(action: Action, taint: &Taint) -> Self {
         Self {
             action,
@@ -55,8 +54,7 @@ impl Step {
     }
 
     /// Whether there is anything to do on this Node.
-    #[must_use]
-    pub fn is_open(&self, node: &NodeView) -> bool {
+    pub fn is_pending(&self, node: &NodeView) -> bool {
         let is_it = |taint: &Taint| taint.key == self.key && taint.effect == self.effect;
         node.taints.iter().any(is_it) == (self.action == Action::Remove)
     }
@@ -81,7 +79,6 @@ pub struct Wanted<'a> {
 
 impl Wanted<'_> {
     /// Whether every step of `change` is wanted.
-    #[must_use]
     pub fn includes(&self, change: &Change) -> bool {
         change.taints.iter().all(|taint| match change.action {
             Action::Remove => self.remove.iter().any(|matcher| matcher.matches(taint)),
@@ -110,7 +107,6 @@ impl Wanted<'_> {
 /// Takes off the taints that `select` gives a matcher for; `None` if there are none.
 ///
 /// Highest index first, so that no `remove` moves a taint that a later operation names.
-#[must_use]
 pub fn removal<'a>(
     node: &NodeView,
     select: impl Fn(&Taint) -> Option<&'a TaintMatcher>,
@@ -143,9 +139,8 @@ pub fn removal<'a>(
 }
 
 /// Puts back those of `taints` that the Node does not have; `None` if there are none.
-#[must_use]
 pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
-    let is_missing = |taint: &&Taint| Step::new(Action::PutBack, taint).is_open(node);
+    let is_missing = |taint: &&Taint| Step::new(Action::PutBack, taint).is_pending(node);
     let taints: Vec<_> = taints.iter().filter(is_missing).cloned().collect();
     if taints.is_empty() {
         return None;
@@ -169,7 +164,6 @@ pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
 }
 
 /// The operations of `change`, which fail if the Node is no longer the version that `node` is.
-#[must_use]
 pub fn pinned(change: Change, node: &NodeView) -> Patch {
     let version = node.metadata.resource_version.to_string();
     let mut operations = change.operations.0;

@@ -91,7 +91,6 @@ pub struct SelfCheck {
 
 impl SelfCheck {
     /// Looks from `now` on. `once`: the process may end before there is a second look.
-    #[must_use]
     pub fn new(now: Instant, once: bool) -> Self {
         Self {
             standing: Standing::Unknown("not asked yet".into()),
@@ -104,25 +103,21 @@ impl SelfCheck {
     }
 
     /// What is known.
-    #[must_use]
     pub fn standing(&self) -> &Standing {
         &self.standing
     }
 
     /// When to look next.
-    #[must_use]
     pub fn due_at(&self) -> Option<Instant> {
         self.due_at
     }
 
     /// What to take off: the taint that a dry run has left.
-    #[must_use]
     pub fn leftover(&self) -> Option<&TaintMatcher> {
         self.leftover.as_ref()
     }
 
     /// Whether that is still there.
-    #[must_use]
     pub fn has_left(&self, node: &NodeView) -> bool {
         self.leftover().is_some_and(|taint| node.has(taint))
     }

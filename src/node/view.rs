@@ -92,7 +92,6 @@ const NODEPOOL: &str = "karpenter.sh/nodepool";
 
 impl NodeView {
     /// Whether the Node has all of these labels.
-    #[must_use]
     pub fn selected_by(&self, selector: &BTreeMap<String, String>) -> bool {
         selector
             .iter()
@@ -100,14 +99,12 @@ impl NodeView {
     }
 
     /// Whether some taint of the Node is the rule's.
-    #[must_use]
     pub fn has(&self, matcher: &TaintMatcher) -> bool {
         self.taints.iter().any(|taint| matcher.matches(taint))
     }
 
     /// Whether a removal now would be undone: until a NodeClaim is registered, Karpenter restores every taint of its
     /// NodePool in each reconcile (karpenter `nodeclaim/lifecycle/registration.go`, `syncNode`).
-    #[must_use]
     pub fn awaits_registration(&self) -> bool {
         let unregistered =
             |taint: &Taint| taint.key == UNREGISTERED && taint.effect == Effect::NoExecute.as_str();
@@ -117,7 +114,6 @@ impl NodeView {
     }
 
     /// Whether Karpenter may still taint the Node: it manages the Node and has not registered it.
-    #[must_use]
     pub fn may_be_tainted_by_karpenter(&self) -> bool {
         self.awaits_registration()
             || (self.metadata.labels.contains_key(NODEPOOL) && !self.is_labelled(REGISTERED))
@@ -141,7 +137,6 @@ pub struct Latest {
 
 impl Latest {
     /// The Node, unless it is not known to exist.
-    #[must_use]
     pub fn get(&self) -> Option<&NodeView> {
         self.node.as_ref()
     }
@@ -162,12 +157,12 @@ impl Latest {
     }
 
     /// The server is asked past every cache: if the answer is older than what is known, a backup was restored.
-    pub fn take_whatever_comes(&mut self) {
+    pub fn begin_resync(&mut self) {
         self.afresh = true;
     }
 
     /// The server has told all there is: if that was nothing, there is no Node.
-    pub fn told_all(&mut self) {
+    pub fn end_resync(&mut self) {
         if std::mem::take(&mut self.afresh) {
             self.node = None;
         }
@@ -227,13 +222,13 @@ mod tests {
     fn after_a_restored_backup_the_state_asked_for_anew_is_taken_whatever_its_version() {
         let mut latest = Latest::default();
         latest.offer(version("u", "1000"));
-        latest.take_whatever_comes();
+        latest.begin_resync();
         assert!(latest.offer(version("u", "50")));
         assert!(
             !latest.offer(version("u", "49")),
             "from then on versions count again"
         );
-        latest.told_all();
+        latest.end_resync();
         assert!(latest.get().is_some());
     }
 
@@ -241,8 +236,8 @@ mod tests {
     fn a_node_that_the_state_asked_for_anew_does_not_have_is_gone() {
         let mut latest = Latest::default();
         latest.offer(version("u", "1"));
-        latest.take_whatever_comes();
-        latest.told_all();
+        latest.begin_resync();
+        latest.end_resync();
         assert_eq!(latest.get(), None);
     }
 

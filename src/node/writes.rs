@@ -90,10 +90,9 @@ impl Default for Writes {
 
 impl Writes {
     /// What to do about the taints of `node`.
-    #[must_use]
     pub fn next(&mut self, now: Instant, node: &NodeView, wanted: &Wanted<'_>) -> Next {
         self.denials.retain(|step, _| match step.action {
-            Action::Remove => step.is_open(node),
+            Action::Remove => step.is_pending(node),
             // What is to be put back months later is another matter.
             Action::PutBack => wanted
                 .changes(node, |wanted| wanted == step)
@@ -214,7 +213,6 @@ impl Writes {
     }
 
     /// Whether the wait is for the credentials, which were refused.
-    #[must_use]
     pub fn waits_for_credentials(&self) -> bool {
         self.waits_for_credentials
     }

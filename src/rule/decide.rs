@@ -42,10 +42,10 @@ impl RuleState {
     pub(super) fn decide_without_taint(&self, now: Instant, node: &NodeView) -> Decision {
         // Somebody may have given it another value, of which there can be no second.
         let back = Step::new(Action::PutBack, &self.rule.taint.to_taint());
-        let retaint = self.rule.retaint.filter(|_| back.is_open(node));
+        let retaint = self.rule.retaint.filter(|_| back.is_pending(node));
         let due = retaint.and_then(|retaint| {
             let created = node.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            self.lapse.due_at(retaint.after, created)
+            self.retaint_timer.due_at(retaint.after, created)
         });
         match due {
             Some(until) if now < until => Decision::Lapsing { until },

@@ -54,25 +54,21 @@ impl Decision {
     ];
 
     /// Whether the Node has the taint, as far as is known.
-    #[must_use]
     pub fn is_tainted(self) -> bool {
         !matches!(self, Self::NoNode | Self::NotSelected) && !self.is_absent()
     }
 
     /// Whether the Node is the rule's and does not have the taint.
-    #[must_use]
     pub fn is_absent(self) -> bool {
         matches!(self, Self::Absent | Self::Lapsing { .. } | Self::Lapsed)
     }
 
     /// Whether every gate is open, for long enough.
-    #[must_use]
     pub fn is_ready(self) -> bool {
         matches!(self, Self::Held | Self::Limited { .. } | Self::Ready)
     }
 
     /// When the decision changes by time alone.
-    #[must_use]
     pub fn until(self) -> Option<Instant> {
         match self {
             Self::Stabilizing { until } | Self::Limited { until } | Self::Lapsing { until } => {
@@ -83,7 +79,6 @@ impl Decision {
     }
 
     /// One word for logs, status and metrics.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         // A word without a decision, or the other way round, does not compile.
         let [
@@ -113,7 +108,6 @@ impl Decision {
     }
 
     /// What the word means, for people.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::NoNode => "the Node has not been seen",

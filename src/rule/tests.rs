@@ -1,5 +1,5 @@
 mod another_version;
-mod lapse;
+mod retaint_timer;
 mod time;
 
 use std::collections::BTreeMap;
@@ -236,5 +236,5 @@ fn a_node_that_the_selector_does_not_select_is_left_alone() {
 
 /// When the taint will have been there for too long.
 fn deadline_at(state: &RuleState) -> Option<Instant> {
-    state.stay.deadline_at(state.rule.deadline)
+    state.taint_presence.deadline_at(state.rule.deadline)
 }

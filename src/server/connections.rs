@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Sources, answer};
-use crate::logging::Repetition;
+use crate::rate_limit::Repetition;
 
 /// Connections at a time, at most.
 const MAX_CONNECTIONS: u64 = 32;

@@ -3,9 +3,8 @@
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::status::{
-    ApiStatus, ConfigurationStatus, GateStatus, NodeStatus, PolicyStatus, RuleStatus, Status,
-};
+use crate::gate::run::GateStatus;
+use crate::status::{ApiStatus, ConfigurationStatus, NodeStatus, PolicyStatus, RuleStatus, Status};
 use crate::text::printable;
 
 /// The query of a page that reloads itself. It must be asked for: who reads slowly, marks text or has the page read
@@ -194,7 +193,7 @@ fn gates(rule: &RuleStatus, now: Timestamp) -> Markup {
             tr {
                 th scope="row" { (shown(&gate.name)) }
                 td {
-                    (mark(gate.state, gate.state)) " "
+                    (mark(gate.state.as_str(), gate.state.as_str())) " "
                     time datetime=(since) title=(since) { (ago(gate.since, now)) }
                 }
                 td { (shown(&gate.message)) }

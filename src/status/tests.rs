@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::*;
+use crate::gate::State;
 
 /// Of a Node on which `rules` rules have gone wrong in every way there is: each field has a value.
 pub(crate) fn status(rules: usize) -> Status {
@@ -23,9 +24,9 @@ pub(crate) fn status(rules: usize) -> Status {
         overdue: true,
         dry_run: true,
         gates: vec![
-            gate("conflist", "open", "10-demo.conflist"),
-            gate("agent", "closed", "status 503"),
-            gate("driver", "unknown", "not evaluated yet"),
+            gate("conflist", State::Open, "10-demo.conflist"),
+            gate("agent", State::Closed, "status 503"),
+            gate("driver", State::Unknown, "not evaluated yet"),
         ],
         last_removal: Some(time),
         last_put_back: Some(time),

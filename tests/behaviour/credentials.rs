@@ -1,4 +1,4 @@
-//! Tokens and certificates that are rotated under the agent.
+//! TokenBucket and certificates that are rotated under the agent.
 
 mod hanging;
 

@@ -13,8 +13,8 @@ use untaint::rule::Decision;
 
 use crate::events::{Options, SLOTS};
 use crate::invariants::Traffic;
-use crate::rule::{RuleAtWork, rule};
-use crate::server::News;
+use crate::rule::{RuleRunner, rule};
+use crate::server::WatchUpdate;
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ impl Call {
 }
 
 pub(crate) struct Agent {
-    rules: Vec<RuleAtWork>,
+    rules: Vec<RuleRunner>,
     latest: Latest,
     writes: Writes,
     write_at: Option<Instant>,
@@ -103,16 +103,16 @@ impl Agent {
                 known.reconfigure(now, rule, self.found[slot]);
                 known
             } else {
-                RuleAtWork::new(slot, rule, boot)
+                RuleRunner::new(slot, rule, boot)
             });
         }
     }
 
-    pub(crate) fn hear(&mut self, news: News) {
+    pub(crate) fn hear(&mut self, news: WatchUpdate) {
         self.traffic.others_act();
         match news {
-            News::Node(node) => self.offer(node),
-            News::Gone(uid) => self.gone(&uid),
+            WatchUpdate::Node(node) => self.offer(node),
+            WatchUpdate::Gone(uid) => self.gone(&uid),
         }
     }
 
@@ -166,7 +166,7 @@ impl Agent {
         let rules = self.rules.iter().filter(|rule| !rule.is_in(change));
         let times = rules.filter_map(|rule| rule.state.wake_at());
         let calls = self.write_at.filter(|_| self.pending.is_none());
-        let reports = self.rules.iter().filter_map(RuleAtWork::reports_at);
+        let reports = self.rules.iter().filter_map(RuleRunner::reports_at);
         times.chain(calls).chain(reports).min()
     }
 
@@ -187,7 +187,7 @@ impl Agent {
                 assert_eq!(change.uid, node.metadata.uid);
                 assert_ne!(self.unread.as_ref(), Some(&change.uid), "read it first");
                 for taint in &change.taints {
-                    let wants = |rule: &RuleAtWork| {
+                    let wants = |rule: &RuleRunner| {
                         let configured = rule.state.rule();
                         let is_it = match change.action {
                             Action::Remove => configured.taint.matches(taint),
@@ -264,7 +264,7 @@ fn is_forbidden(error: &ApiError) -> bool {
     error.code() == Some(403) || (error.code() == Some(422) && detailed)
 }
 
-fn wanted(rules: &[RuleAtWork]) -> Wanted<'_> {
+fn wanted(rules: &[RuleRunner]) -> Wanted<'_> {
     let mut wanted = Wanted::default();
     for rule in rules.iter().filter(|rule| !rule.state.rule().dry_run) {
         let taint = &rule.state.rule().taint;

@@ -23,7 +23,7 @@ enum Gates {
     Evaluated { round: u64 },
 }
 
-pub(crate) struct RuleAtWork {
+pub(crate) struct RuleRunner {
     pub(crate) slot: usize,
     pub(crate) state: RuleState,
     pub(crate) reference: Reference,
@@ -31,7 +31,7 @@ pub(crate) struct RuleAtWork {
     pub(crate) unanswered: Option<Action>,
 }
 
-impl RuleAtWork {
+impl RuleRunner {
     pub(crate) fn new(slot: usize, rule: Rule, boot: Option<Boot>) -> Self {
         Self {
             slot,

@@ -14,7 +14,7 @@ pub(crate) const REGISTERED: &str = "karpenter.sh/registered";
 
 /// What the watch tells.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum WatchUpdate {
     Node(NodeView),
     Gone(String),
 }
@@ -25,7 +25,7 @@ pub(crate) struct Server {
     version: u64,
     uids: u64,
     /// What the watch has not delivered yet.
-    pub(crate) unheard: VecDeque<News>,
+    pub(crate) unheard: VecDeque<WatchUpdate>,
 }
 
 impl Server {
@@ -84,13 +84,13 @@ impl Server {
                 spec.remove("taints");
             }
         }
-        self.unheard.extend(self.view().map(News::Node));
+        self.unheard.extend(self.view().map(WatchUpdate::Node));
     }
 
     fn delete(&mut self) {
         if let Some(node) = self.node.take() {
             let uid = node["metadata"]["uid"].as_str().unwrap().to_owned();
-            self.unheard.push_back(News::Gone(uid));
+            self.unheard.push_back(WatchUpdate::Gone(uid));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use untaint::gate::State;
 
 use super::{Event, ExpectedRule, Fate, Gate, Outcome, Removal, What, when};
 
@@ -45,7 +46,7 @@ impl Follower<'_> {
                 }
             }
             What::Found { rule, gate, state } if rule == self.rule.name => {
-                if *state == "open" {
+                if *state == State::Open {
                     self.opened.entry(gate.clone()).or_insert(*at);
                 } else {
                     self.opened.remove(gate);

@@ -51,7 +51,7 @@ fn stored(own: &[&str]) -> What {
     What::Stored(taints.into_iter().map(str::to_owned).collect())
 }
 
-fn found(gate: Gate, state: &'static str) -> What {
+fn found(gate: Gate, state: State) -> What {
     What::Found {
         rule: gate.rule.into(),
         gate: gate.name.into(),
@@ -98,22 +98,22 @@ fn record(events: Vec<What>) -> Record {
 fn events() -> Vec<What> {
     vec![
         stored(&[GOES, STAYS]),
-        found(A, "closed"),
-        found(B, "closed"),
-        found(NEVER, "closed"),
+        found(A, State::Closed),
+        found(B, State::Closed),
+        found(NEVER, State::Closed),
         fact(A, true),
-        found(A, "open"),
+        found(A, State::Open),
         fact(B, true),
-        found(B, "open"),
+        found(B, State::Open),
         stored(&[STAYS]),
-        found(A, "unknown"),
-        found(B, "unknown"),
+        found(A, State::Unknown),
+        found(B, State::Unknown),
         overdue("stays"),
         fact(B, false),
         stored(&[GOES, STAYS]),
-        found(A, "open"),
+        found(A, State::Open),
         fact(B, true),
-        found(B, "open"),
+        found(B, State::Open),
         stored(&[STAYS]),
     ]
 }
@@ -161,7 +161,7 @@ fn a_removal_before_what_a_gate_waits_for_is_a_problem_whatever_the_agent_found(
 #[test]
 fn a_removal_after_a_gate_has_closed_again_is_a_problem() {
     let mut events = events();
-    events.insert(8, found(A, "closed"));
+    events.insert(8, found(A, State::Closed));
     assert_problems(
         &record(events),
         &["9000 ms: the taint of goes went while the gate a was not open"],
@@ -197,7 +197,7 @@ fn a_second_removal_on_the_strength_of_the_first_ones_gates_is_a_problem() {
 #[test]
 fn open_gates_of_another_rule_are_no_excuse() {
     let mut events = events();
-    events[7] = found(gate("stays", "b"), "open");
+    events[7] = found(gate("stays", "b"), State::Open);
     assert_problems(
         &record(events),
         &["8000 ms: the taint of goes went while the gate b was not open"],

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 
-use super::RuleAtWork;
+use super::RuleRunner;
 use crate::node::patch::{Action, Change, Step};
 use crate::node::view::NodeView;
-use crate::notice::{Notice, What};
+use crate::notification::{Notification, RuleEvent};
 use crate::rule::{Decision, Occurrence};
 
-impl RuleAtWork {
+impl RuleRunner {
     /// The server took a change, and this is the Node afterwards.
     pub(in crate::agent) fn changed(&mut self, now: Instant, change: &Change, node: &NodeView) {
         let mine = |taint: &&Taint| self.is_behind(change.action, taint);
@@ -31,13 +31,13 @@ impl RuleAtWork {
         let since_seen = seen.map(|seen| now.duration_since(seen));
         let since_ready = self.since_ready(now);
         for taint in taints {
-            if Step::new(Action::Remove, &taint).is_open(node) {
+            if Step::new(Action::Remove, &taint).is_pending(node) {
                 let action = Action::Remove;
-                self.tell(What::Undone { action, taint }, true);
+                self.tell(RuleEvent::Undone { action, taint }, true);
                 continue;
             }
             self.last_removal = Some(Timestamp::now());
-            let removed = What::Removed {
+            let removed = RuleEvent::Removed {
                 taint,
                 since_seen,
                 since_ready,
@@ -62,7 +62,7 @@ impl RuleAtWork {
         } else {
             let action = Action::PutBack;
             for taint in taints {
-                self.tell(What::Undone { action, taint }, true);
+                self.tell(RuleEvent::Undone { action, taint }, true);
             }
             self.state.put_back_undone();
         }
@@ -70,10 +70,10 @@ impl RuleAtWork {
     }
 
     /// The Node has the taint again by our doing. Gives what is to be told.
-    fn is_put_back(&mut self, now: Instant) -> What {
+    fn is_put_back(&mut self, now: Instant) -> RuleEvent {
         self.last_put_back = Some(Timestamp::now());
         self.state.put_back(now);
-        What::PutBack {
+        RuleEvent::PutBack {
             waits_for: self.gates.waits_for(),
         }
     }
@@ -104,7 +104,7 @@ impl RuleAtWork {
         if !self.is_behind(action, taint) {
             return;
         }
-        let denied = What::Denied {
+        let denied = RuleEvent::Denied {
             action,
             taint: taint.clone(),
             message: message.to_owned(),
@@ -114,40 +114,40 @@ impl RuleAtWork {
     }
 
     pub(super) fn occurred(&mut self, now: Instant, occurrence: Occurrence) {
-        let (what, allowance) = match occurrence {
+        let (event, allowance) = match occurrence {
             Occurrence::Tainted => {
-                let what = if self.unanswered.take() == Some(Action::PutBack) {
+                let event = if self.unanswered.take() == Some(Action::PutBack) {
                     self.is_put_back(now)
                 } else {
-                    What::Tainted
+                    RuleEvent::Tainted
                 };
-                (what, &mut self.allowance)
+                (event, &mut self.allowance)
             }
             Occurrence::RemovedByOther { ready } => {
-                let what = if self.unanswered.take() == Some(Action::Remove) {
+                let event = if self.unanswered.take() == Some(Action::Remove) {
                     self.state.removed_without_answer(now);
-                    What::RemovedUnanswered
+                    RuleEvent::RemovedUnanswered
                 } else {
-                    What::RemovedByOther { ready }
+                    RuleEvent::RemovedByOther { ready }
                 };
-                (what, &mut self.allowance)
+                (event, &mut self.allowance)
             }
             Occurrence::LongWait => {
                 let waits_for = self.waits_for();
-                (What::LongWait { waits_for }, &mut self.rare_allowance)
+                (RuleEvent::LongWait { waits_for }, &mut self.rare_allowance)
             }
             Occurrence::Deadline(action) => {
-                let what = What::Deadline {
+                let event = RuleEvent::Deadline {
                     after: self.state.rule().deadline.after,
                     action,
                     waits_for: self.waits_for(),
                 };
-                (what, &mut self.rare_allowance)
+                (event, &mut self.rare_allowance)
             }
-            Occurrence::Fight => (What::Fight, &mut self.rare_allowance),
+            Occurrence::Fight => (RuleEvent::Fight, &mut self.rare_allowance),
         };
         let aloud = allowance.take(now);
-        self.tell(what, aloud);
+        self.tell(event, aloud);
     }
 
     /// What keeps the taint there.
@@ -166,14 +166,14 @@ impl RuleAtWork {
         }
     }
 
-    fn tell(&self, what: What, aloud: bool) {
-        let notice = Notice {
+    fn tell(&self, event: RuleEvent, aloud: bool) {
+        let notice = Notification {
             rule: self.rule().name.clone(),
             taint: self.rule().taint.to_string(),
             dry_run: self.rule().dry_run,
             node_uid: self.state.uid().map(str::to_owned),
-            what,
+            event,
         };
-        self.teller.tell(&notice, aloud);
+        self.notifier.tell(&notice, aloud);
     }
 }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::RuleAtWork;
+use super::RuleRunner;
 use crate::api::ApiError;
 use crate::backoff::Backoff;
-use crate::condition::Published;
 use crate::gate::observation::SinceBoot;
 use crate::node::view::NodeView;
-use crate::tokens::Tokens;
+use crate::rate_limit::TokenBucket;
+use crate::rule::PublishedCondition;
 
 /// A write that fails, for want of a permission say, is repeated after a time that doubles from the first to the second.
 const RETRY_BASE: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const UNKNOWN_GRACE: Duration = Duration::from_secs(40);
 /// The writes of one condition.
 pub(super) struct Publication {
     /// A gate that flaps must not fill the API server.
-    tokens: Tokens,
+    tokens: TokenBucket,
     backoff: Backoff,
     /// Since the last write failed.
     not_before: Option<Instant>,
@@ -42,7 +42,7 @@ pub(super) struct Publication {
 impl Publication {
     pub(super) fn new() -> Self {
         Self {
-            tokens: Tokens::WRITES,
+            tokens: TokenBucket::WRITES,
             backoff: Backoff::new(RETRY_BASE),
             not_before: None,
             failure: None,
@@ -52,13 +52,13 @@ impl Publication {
         }
     }
 
-    /// The patch that is due now, if there is one. `leftover`: see [`Published::patch`]. `asked`: not before, as the server
+    /// The patch that is due now, if there is one. `leftover`: see [`PublishedCondition::patch`]. `asked`: not before, as the server
     /// has it.
     fn next(
         &mut self,
         now: Instant,
         node: &NodeView,
-        told: &Published,
+        told: &PublishedCondition,
         leftover: bool,
         asked: Option<Instant>,
     ) -> Option<Value> {
@@ -100,7 +100,7 @@ impl Publication {
     }
 }
 
-impl RuleAtWork {
+impl RuleRunner {
     /// The condition's type and the patch that is due now, if there is one.
     pub(in crate::agent) fn next_condition(
         &mut self,
@@ -147,7 +147,7 @@ impl RuleAtWork {
     }
 
     /// What is to be told; nothing before every gate has been evaluated.
-    fn told(&self, now: Instant) -> Option<Published> {
+    fn told(&self, now: Instant) -> Option<PublishedCondition> {
         let rule = self.rule();
         let condition = rule.publish_condition.as_ref()?;
         if rule.dry_run || !self.state.runs_gates() || !self.gates.are_evaluated() {
@@ -155,7 +155,12 @@ impl RuleAtWork {
         }
         let (gates, stable) = (self.gates.together(), self.state.is_stable(now));
         let waits_for = self.gates.waits_for();
-        Some(Published::new(&condition.kind, gates, stable, &waits_for))
+        Some(PublishedCondition::new(
+            &condition.kind,
+            gates,
+            stable,
+            &waits_for,
+        ))
     }
 
     /// The condition of this type was written, or could not be for this reason.

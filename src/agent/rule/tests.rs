@@ -9,20 +9,20 @@ use crate::config::{
     Check, Condition, Deadline, DeadlineAction, FileCheck, Gate, NodeCondition, Observation,
     Observed, Probe, Retaint, Schedule,
 };
-use crate::gate::observation::{Sight, SinceBoot};
+use crate::gate::observation::{ObservationContext, SinceBoot};
 use crate::node::patch::removal;
 use crate::taint::TaintMatcher;
 
 /// How long a test waits for what must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub(super) fn node(version: &str, ready: &str) -> NodeSight {
+pub(super) fn node(version: &str, ready: &str) -> NodeSnapshot {
     let node = serde_json::from_value(json!({
         "metadata": {"name": "node", "uid": "u", "resourceVersion": version},
         "spec": {"taints": [{"key": "t", "effect": "NoSchedule"}]},
         "status": {"conditions": [{"type": "Ready", "status": ready}]},
     }));
-    NodeSight {
+    NodeSnapshot {
         node: node.unwrap(),
         watching: true,
         since_boot: SinceBoot::default(),
@@ -30,23 +30,23 @@ pub(super) fn node(version: &str, ready: &str) -> NodeSight {
 }
 
 /// A rule, and what its gates report.
-fn with_gate(gate: Gate) -> (RuleAtWork, mpsc::Receiver<Update>) {
+fn with_gate(gate: Gate) -> (RuleRunner, mpsc::Receiver<Update>) {
     let taint = TaintMatcher {
         key: "t".into(),
         value: None,
         effect: None,
     };
     let (updates, reported) = mpsc::channel(1);
-    let surroundings = Surroundings {
+    let context = GateContext {
         updates,
-        sight: Sight::none(),
+        observation: ObservationContext::none(),
     };
     let rule = Rule::new("rule", taint, vec![gate]);
-    let rule = RuleAtWork::new(rule, None, surroundings, Teller::default());
+    let rule = RuleRunner::new(rule, None, context, Notifier::default());
     (rule, reported)
 }
 
-pub(super) fn on_ready() -> RuleAtWork {
+pub(super) fn on_ready() -> RuleRunner {
     let condition = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),
@@ -123,9 +123,9 @@ fn on_file(name: &str) -> Gate {
 
 /// Lets the gates of `rule` report until it is ready, and gives the last report.
 async fn make_ready(
-    rule: &mut RuleAtWork,
+    rule: &mut RuleRunner,
     reported: &mut mpsc::Receiver<Update>,
-    node: &NodeSight,
+    node: &NodeSnapshot,
 ) -> Update {
     rule.step(Instant::now(), node);
     loop {
@@ -143,7 +143,7 @@ async fn make_ready(
 async fn a_rule_is_ready_for_a_taint_no_sooner_than_the_taint_is_seen() {
     let (mut rule, mut reported) = with_gate(on_file("file"));
     let (start, second) = (Instant::now(), Duration::from_secs(1));
-    rule.step(start, &NodeSight::default());
+    rule.step(start, &NodeSnapshot::default());
     while !rule.all_open() {
         let update = timeout(DEADLINE, reported.recv()).await.unwrap().unwrap();
         rule.take(start, &update);
@@ -175,7 +175,7 @@ async fn a_rule_that_fails_open_was_not_ready_be_it_for_stable_for_alone() {
 }
 
 /// Decision and [`RuleStatus::done`].
-fn done(rule: &RuleAtWork) -> (&'static str, bool) {
+fn done(rule: &RuleRunner) -> (&'static str, bool) {
     let status = rule.status();
     assert_eq!(status.done, rule.is_done());
     (status.decision, status.done)
@@ -242,7 +242,7 @@ async fn in_another_version_a_gate_that_stays_goes_on_and_one_that_is_gone_has_n
     let after = rule.status();
     assert_eq!(
         (after.gates[0].name.as_str(), after.gates[0].state),
-        ("new", "unknown")
+        ("new", State::Unknown)
     );
     assert_eq!(after.gates[1], before.gates[0]);
     assert!(rule.take(now, &stays), "its evaluation is not another one");

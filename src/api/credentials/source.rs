@@ -16,8 +16,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use super::super::connect::{self, Connector};
+use crate::text::file;
 use crate::text::{printable, sha256};
-use crate::text_file;
 
 /// What a pod has of its ServiceAccount.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -103,7 +103,7 @@ fn in_cluster() -> Result<Content, String> {
 fn from_file(path: &Path) -> Result<Content, String> {
     let mut texts = Texts::default();
     // kube reads without a limit, and panics at UTF-16 of an odd length.
-    let text = text_file::read(path)?;
+    let text = file::read(path)?;
     texts.0 += &text;
     let text = text.trim_start_matches('\u{feff}');
     let mut kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| first_line(&error))?;
@@ -258,7 +258,7 @@ fn settings(mut config: Config, texts: &Texts) -> Result<Settings, String> {
 }
 
 fn read_text(path: &Path) -> Result<String, String> {
-    text_file::read(path).map_err(|error| format!("{} {error}", path.display()))
+    file::read(path).map_err(|error| format!("{} {error}", path.display()))
 }
 
 /// Later lines quote the file, secrets and all.

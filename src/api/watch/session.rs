@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendError;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{CLEAN_GAP, Collection, News};
+use super::{CLEAN_GAP, Collection, WatchUpdate};
 use crate::api::object::Object;
 use crate::api::{ApiError, ApiServer, Lines, valid};
 
@@ -26,7 +26,7 @@ const INITIAL_EVENTS: Duration = Duration::from_secs(10);
 pub(super) struct Watch<'a, T> {
     api: &'a ApiServer,
     collection: Collection,
-    news: mpsc::Sender<News<T>>,
+    news: mpsc::Sender<WatchUpdate<T>>,
     /// The uids that have been told of and are not gone.
     alive: HashSet<String>,
     /// Since when the session has told all there is.
@@ -47,7 +47,7 @@ impl<'a, T: Object> Watch<'a, T> {
     pub(super) fn new(
         api: &'a ApiServer,
         collection: Collection,
-        news: mpsc::Sender<News<T>>,
+        news: mpsc::Sender<WatchUpdate<T>>,
     ) -> Self {
         Self {
             api,
@@ -67,10 +67,10 @@ impl<'a, T: Object> Watch<'a, T> {
     /// from a version of the lost future with silence.
     pub(super) async fn session(&mut self, time: Duration) -> Result<(), ApiError> {
         self.up_since = None;
-        self.tell(News::Afresh).await;
+        self.tell(WatchUpdate::Afresh).await;
         let mut lines = self.begin(time).await?;
         self.up_since = Some(Instant::now());
-        self.tell(News::Synced).await;
+        self.tell(WatchUpdate::Synced).await;
         while let Some(event) = lines.next::<T>().await? {
             self.take(event, None).await;
         }
@@ -84,12 +84,15 @@ impl<'a, T: Object> Watch<'a, T> {
     }
 
     /// Tells of the end of a session. Fails when nobody listens any more.
-    pub(super) async fn end(&mut self, error: Option<ApiError>) -> Result<(), SendError<News<T>>> {
+    pub(super) async fn end(
+        &mut self,
+        error: Option<ApiError>,
+    ) -> Result<(), SendError<WatchUpdate<T>>> {
         if let Some(error) = &error {
             self.api.failed(error);
         }
         self.current_until = error.is_none().then(|| Instant::now() + CLEAN_GAP);
-        self.news.send(News::Ended(error)).await
+        self.news.send(WatchUpdate::Ended(error)).await
     }
 
     /// Returns when all there is has been told of. After a clean end, tells when that takes too long.
@@ -102,7 +105,7 @@ impl<'a, T: Object> Watch<'a, T> {
         if let Ok(told) = timeout_at(until, &mut telling).await {
             return told;
         }
-        let _ = news.send(News::Outdated).await;
+        let _ = news.send(WatchUpdate::Outdated).await;
         telling.await
     }
 
@@ -246,12 +249,12 @@ impl<'a, T: Object> Watch<'a, T> {
 
     async fn tell_of(&mut self, object: T) {
         self.alive.insert(object.metadata().uid.clone());
-        self.tell(News::Object(object)).await;
+        self.tell(WatchUpdate::Object(object)).await;
     }
 
     async fn tell_gone(&mut self, uid: &str) {
         if self.alive.remove(uid) {
-            self.tell(News::Gone(uid.to_owned())).await;
+            self.tell(WatchUpdate::Gone(uid.to_owned())).await;
         }
     }
 
@@ -264,7 +267,7 @@ impl<'a, T: Object> Watch<'a, T> {
     }
 
     /// A closed channel is noticed by [`super::run`], at the end of the session at the latest.
-    async fn tell(&self, news: News<T>) {
+    async fn tell(&self, news: WatchUpdate<T>) {
         let _ = self.news.send(news).await;
     }
 }

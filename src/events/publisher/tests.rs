@@ -1,19 +1,19 @@
 use super::*;
 use crate::api::Source;
-use crate::notice::What;
+use crate::notification::RuleEvent;
 
-fn notice(rule: &str, what: What) -> Notice {
-    Notice {
+fn notice(rule: &str, event: RuleEvent) -> Notification {
+    Notification {
         rule: rule.into(),
         taint: "k:NoSchedule".into(),
         dry_run: false,
         node_uid: Some("u".into()),
-        what,
+        event,
     }
 }
 
-fn fight() -> Notice {
-    notice("cni", What::Fight)
+fn fight() -> Notification {
+    notice("cni", RuleEvent::Fight)
 }
 
 /// Its API server is not there.
@@ -46,8 +46,8 @@ async fn events_are_made_only_while_they_are_on_and_of_what_is_worth_one() {
     sender.switch(true);
     clone.send(&fight());
     assert_eq!(queued(&mut publisher), 1);
-    clone.send(&notice("cni", What::Tainted));
-    let nowhere = Notice {
+    clone.send(&notice("cni", RuleEvent::Tainted));
+    let nowhere = Notification {
         node_uid: None,
         ..fight()
     };
@@ -75,7 +75,7 @@ async fn an_event_that_cannot_be_sent_is_given_up_after_a_minute_and_so_are_thos
     let given_up = Arc::clone(&sender.given_up);
     sender.switch(true);
     sender.send(&fight());
-    sender.send(&notice("another", What::Fight));
+    sender.send(&notice("another", RuleEvent::Fight));
     drop(sender);
     let started = Instant::now();
     publisher.run().await;
@@ -89,19 +89,19 @@ async fn an_event_that_cannot_be_sent_is_given_up_after_a_minute_and_so_are_thos
 async fn one_rule_and_reason_cannot_use_up_what_another_has() {
     let (sender, mut publisher) = away().await;
     sender.switch(true);
-    let mut takes = |rule: &str, what: What| {
-        sender.send(&notice(rule, what));
+    let mut takes = |rule: &str, event: RuleEvent| {
+        sender.send(&notice(rule, event));
         let waiting = publisher.waiting.try_recv().unwrap();
         publisher.takes(&waiting)
     };
-    let fights = (0..20).filter(|_| takes("cni", What::Fight)).count();
+    let fights = (0..20).filter(|_| takes("cni", RuleEvent::Fight)).count();
     assert_eq!(fights, 5);
-    assert!(takes("cni", What::RemovedByOther { ready: false }));
-    assert!(takes("another", What::Fight));
-    assert!(!takes("cni", What::Fight));
+    assert!(takes("cni", RuleEvent::RemovedByOther { ready: false }));
+    assert!(takes("another", RuleEvent::Fight));
+    assert!(!takes("cni", RuleEvent::Fight));
     tokio::time::advance(Duration::from_mins(1)).await;
-    assert!(takes("cni", What::Fight));
-    assert!(!takes("cni", What::Fight));
+    assert!(takes("cni", RuleEvent::Fight));
+    assert!(!takes("cni", RuleEvent::Fight));
 }
 
 #[test]

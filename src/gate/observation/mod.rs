@@ -16,36 +16,35 @@ use tracing::{info, warn};
 use super::Outcome;
 use super::report::Reporter;
 use crate::api::object::Object;
-use crate::api::watch::{Collection, News};
+use crate::api::watch::{Collection, WatchUpdate};
 use crate::api::{ApiServer, watch as api_watch};
 use crate::boot::Span;
 use crate::config::{Observation, Observed};
-use crate::logging::Repetition;
 use crate::node::view::NodeView;
+use crate::rate_limit::Repetition;
 
 pub use since_boot::{NodeWitness, SinceBoot};
 
-/// News that wait to be looked at. The watch waits when it is full.
+/// WatchUpdate that wait to be looked at. The watch waits when it is full.
 const QUEUE: usize = 16;
 
 /// What observations look at.
 #[derive(Clone)]
-pub struct Sight {
+pub struct ObservationContext {
     /// `None` where there is no API server to ask.
     pub api: Option<Arc<ApiServer>>,
     /// The own Node's.
     pub node_name: String,
     /// The own Node, by the agent's watch.
-    pub node: watch::Receiver<NodeSight>,
+    pub node: watch::Receiver<NodeSnapshot>,
     /// Whether a taint waits only for the API server.
     pub urgent: watch::Receiver<bool>,
 }
 
-impl Sight {
+impl ObservationContext {
     /// Nothing to look at: every observation is unknown.
-    #[must_use]
     pub fn none() -> Self {
-        let (_, node) = watch::channel(NodeSight::default());
+        let (_, node) = watch::channel(NodeSnapshot::default());
         let (_, urgent) = watch::channel(false);
         Self {
             api: None,
@@ -58,7 +57,7 @@ impl Sight {
 
 /// What the agent knows of the own Node.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct NodeSight {
+pub struct NodeSnapshot {
     /// The newest Node.
     pub node: Option<NodeView>,
     /// Whether that is how things are: the watch is up.
@@ -67,7 +66,7 @@ pub struct NodeSight {
     pub since_boot: SinceBoot,
 }
 
-impl NodeSight {
+impl NodeSnapshot {
     /// The Node as it is now, or why that is unknown.
     fn now(&self) -> Result<&NodeView, Outcome> {
         if !self.watching {
@@ -103,7 +102,7 @@ impl From<Outcome> for Judgement {
 /// decision, so that no decision is made on a Node that the gates have not seen.
 pub(super) fn of_node(
     spec: &Observation,
-    sight: &NodeSight,
+    sight: &NodeSnapshot,
     clock: Timestamp,
 ) -> Option<Judgement> {
     let judge =
@@ -118,7 +117,7 @@ pub(super) fn of_node(
 }
 
 /// Looks at other objects for ever, and reports changes.
-pub(super) async fn follow(spec: Observation, sight: Sight, mut reporter: Reporter) {
+pub(super) async fn follow(spec: Observation, sight: ObservationContext, mut reporter: Reporter) {
     if sight.api.is_none() {
         reporter.report(&without_api_server()).await;
         return;
@@ -150,7 +149,7 @@ pub(super) fn without_api_server() -> Outcome {
 /// Looks only while the Node is known as it is now. Before, its taint may not be there; and when the API server comes
 /// back after an outage, both watches are up again at the same time, whatever their backoffs.
 async fn follow_objects<T: Object>(
-    mut sight: Sight,
+    mut sight: ObservationContext,
     collection: Collection,
     mut reporter: Reporter,
     mut judge: impl FnMut(&HashMap<String, T>, &SinceBoot) -> Outcome,
@@ -177,7 +176,7 @@ async fn follow_objects<T: Object>(
 }
 
 /// Returns when the Node is not known as it is now.
-async fn until_unknown(node: &mut watch::Receiver<NodeSight>) {
+async fn until_unknown(node: &mut watch::Receiver<NodeSnapshot>) {
     if node.wait_for(|node| node.now().is_err()).await.is_err() {
         // Nobody tells any more.
         std::future::pending::<()>().await;
@@ -186,9 +185,9 @@ async fn until_unknown(node: &mut watch::Receiver<NodeSight>) {
 
 /// Judges the objects at each news of their watch or of the Node, and reports. Returns at the end of the watch.
 async fn listen<T: Object>(
-    mut heard: mpsc::Receiver<News<T>>,
+    mut heard: mpsc::Receiver<WatchUpdate<T>>,
     path: &str,
-    mut node: watch::Receiver<NodeSight>,
+    mut node: watch::Receiver<NodeSnapshot>,
     failure: &mut Repetition,
     reporter: &mut Reporter,
     mut judge: impl FnMut(&HashMap<String, T>, &SinceBoot) -> Outcome,
@@ -204,19 +203,19 @@ async fn listen<T: Object>(
             Ok(()) = node.changed() => None,
         };
         match news {
-            Some(News::Object(object)) => {
+            Some(WatchUpdate::Object(object)) => {
                 objects.insert(object.metadata().uid.clone(), object);
             }
-            Some(News::Gone(uid)) => _ = objects.remove(&uid),
-            Some(News::Synced) => {
+            Some(WatchUpdate::Gone(uid)) => _ = objects.remove(&uid),
+            Some(WatchUpdate::Synced) => {
                 is_synced = true;
                 if failure.end() {
                     info!(path, "watching for a gate again");
                 }
             }
             // By `Synced` it says when it has told all again.
-            Some(News::Afresh | News::Ended(None)) | None => {}
-            Some(News::Ended(Some(error))) => {
+            Some(WatchUpdate::Afresh | WatchUpdate::Ended(None)) | None => {}
+            Some(WatchUpdate::Ended(Some(error))) => {
                 is_synced = false;
                 let error = error.to_string();
                 if failure.is_news(Instant::now(), &error) {
@@ -225,7 +224,7 @@ async fn listen<T: Object>(
                 let reason = format!("cannot watch {path}: {error}");
                 reporter.report(&Outcome::Unknown(reason)).await;
             }
-            Some(News::Outdated) => {
+            Some(WatchUpdate::Outdated) => {
                 is_synced = false;
                 let reason = format!("cannot watch {path} now: the next watch takes long to begin");
                 reporter.report(&Outcome::Unknown(reason)).await;

@@ -82,7 +82,6 @@ pub struct NodeWitness {
 
 impl NodeWitness {
     /// `boot_id`: see [`boot::id`].
-    #[must_use]
     pub fn new(boot_id: Option<String>) -> Self {
         Self {
             boot_id,

@@ -1,7 +1,7 @@
 //! What the account may do with Nodes.
 
 use super::yaml::{Message, Named, Policy, Validation};
-use super::{cel, changes, data, owners};
+use super::{cel, changes, data, managed_fields};
 use crate::manifests::Manifests;
 use crate::manifests::marker::Marker;
 use crate::node::self_check::SIGNATURE;
@@ -42,10 +42,16 @@ pub(super) fn policy(manifests: &Manifests) -> Policy {
         validations.push(own_uid());
     }
     if is_held {
-        validations.extend([metadata(), spec(), taints(), status(), owners::of_all()]);
+        validations.extend([
+            metadata(),
+            spec(),
+            taints(),
+            status(),
+            managed_fields::of_all(),
+        ]);
     } else {
         // The status is not looked at where the account is another's.
-        validations.extend([taints(), owners::of_taints()]);
+        validations.extend([taints(), managed_fields::of_taints()]);
     }
     Policy {
         name: manifests.account.objects(),
@@ -74,7 +80,10 @@ fn changes_taints() -> Named {
     Named {
         about: "",
         name: "changes-taints",
-        expression: format!("{OLD_TAINTS} != {TAINTS} ||\n{}", owners::NEW_OF_TAINTS),
+        expression: format!(
+            "{OLD_TAINTS} != {TAINTS} ||\n{}",
+            managed_fields::NEW_OF_TAINTS
+        ),
     }
 }
 

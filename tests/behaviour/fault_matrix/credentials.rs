@@ -1,4 +1,4 @@
-//! Tokens and certificates that are rotated, wrong, or not yet valid.
+//! TokenBucket and certificates that are rotated, wrong, or not yet valid.
 
 use std::time::Duration;
 

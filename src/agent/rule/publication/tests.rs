@@ -8,12 +8,12 @@ use crate::gate::State;
 const KIND: &str = "readiness.k8s.io/NetworkReady";
 const SECOND: Duration = Duration::from_secs(1);
 
-fn told(gates: State, message: &str) -> Published {
-    Published::new(KIND, gates, gates == State::Open, message)
+fn told(gates: State, message: &str) -> PublishedCondition {
+    PublishedCondition::new(KIND, gates, gates == State::Open, message)
 }
 
 /// The Node once it says this.
-fn saying(told: &Published) -> NodeView {
+fn saying(told: &PublishedCondition) -> NodeView {
     let patch = told.patch(&silent(), false, Timestamp::UNIX_EPOCH).unwrap();
     let metadata = json!({"name": "node", "uid": "u", "resourceVersion": "2"});
     serde_json::from_value(json!({"metadata": metadata, "status": patch["status"]})).unwrap()
@@ -36,7 +36,7 @@ fn refused() -> ApiError {
 
 impl Publication {
     /// Writes it, if that is due, and has it taken.
-    fn write(&mut self, now: Instant, node: &NodeView, told: &Published) -> bool {
+    fn write(&mut self, now: Instant, node: &NodeView, told: &PublishedCondition) -> bool {
         let is_due = self.next(now, node, told, false, None).is_some();
         if is_due {
             self.sent(now, None);
@@ -123,7 +123,7 @@ fn a_write_that_fails_is_tried_again_ever_more_rarely_and_not_before_the_server_
 }
 
 /// A rule that publishes, and whose write the server has just refused.
-fn refused_rule(now: Instant) -> RuleAtWork {
+fn refused_rule(now: Instant) -> RuleRunner {
     let mut rule = on_ready();
     let version = Rule {
         publish_condition: Some(PublishCondition { kind: KIND.into() }),
@@ -162,7 +162,7 @@ async fn without_a_node_no_write_is_due_at_any_time() {
 #[tokio::test]
 async fn why_it_cannot_be_written_is_in_the_status_until_it_is_written_or_need_not_be() {
     let now = Instant::now();
-    let failure = |rule: &RuleAtWork| rule.status().publish_failure;
+    let failure = |rule: &RuleRunner| rule.status().publish_failure;
     let refused_rule = || {
         let rule = refused_rule(now);
         assert_eq!(failure(&rule).as_deref(), Some("403: no"));

@@ -1,0 +1,319 @@
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_res_uid;
+use tempfile::TempDir;
+
+use super::*;
+
+const CILIUM: &str = include_str!("../../../../tests/fixtures/cni/cilium/05-cilium.conflist");
+
+/// A CNI directory and a plugin directory that others may enter.
+struct Node {
+    root: TempDir,
+    expected: CniConfig,
+}
+
+impl Node {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
+        let dir = root.path().join("net.d");
+        fs::create_dir(&dir).unwrap();
+        let expected = CniConfig {
+            dir,
+            ..CniConfig::default()
+        };
+        Self { root, expected }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.expected.dir.join(file)
+    }
+
+    fn write(&self, file: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(file);
+        fs::write(&path, contents).unwrap();
+        path
+    }
+
+    #[track_caller]
+    fn opens(&self) -> String {
+        look(&self.expected).unwrap()
+    }
+
+    #[track_caller]
+    fn closed(&self, reason: &str) {
+        let message = look(&self.expected).unwrap_err();
+        assert!(message.contains(reason), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_gate_opens_for_a_valid_file_and_says_what_is_in_it() {
+    let node = Node::new();
+    let busy = Busy::default();
+    let check = || check(&node.expected, &busy);
+    assert_eq!(check().await.state().as_str(), "closed");
+    let path = node.write("05-cilium.conflist", CILIUM);
+    assert_eq!(
+        check().await,
+        Outcome::Open(format!(
+            "{}: network cilium, plugins cilium-cni",
+            path.display()
+        ))
+    );
+}
+
+#[tokio::test]
+async fn a_look_that_hangs_does_not_pile_up_others() {
+    let node = Node::new();
+    node.write("05-cilium.conflist", CILIUM);
+    let busy = Busy::default();
+    let check = || check(&node.expected, &busy);
+    let hung = busy.hold().await.unwrap();
+    assert!(check().await.message().contains("does not answer"));
+    drop(hung);
+    assert!(check().await.is_open());
+}
+
+/// istio#44167, multus#911 (A12).
+#[test]
+fn a_file_that_grows_in_place_opens_with_its_last_byte_and_a_rename_opens_at_once() {
+    let node = Node::new();
+    let mut file = File::create(node.path("05-cilium.conflist")).unwrap();
+    for byte in CILIUM.trim_end().as_bytes() {
+        node.closed("05-cilium.conflist: ");
+        file.write_all(&[*byte]).unwrap();
+    }
+    node.opens();
+
+    let node = Node::new();
+    let temporary = node.write("05-cilium.conflist.tmp", CILIUM);
+    node.closed("no *.conf, *.conflist or *.json file");
+    fs::rename(temporary, node.path("05-cilium.conflist")).unwrap();
+    node.opens();
+}
+
+/// cilium#37589, calico#7461 (A13). As uid 65532 against root's files, or as whoever runs this against mode 0.
+#[test]
+fn an_unreadable_file_or_directory_is_closed_with_the_remedy() {
+    let node = Node::new();
+    let path = node.write("05-cilium.conflist", CILIUM);
+    for (denied, mode) in [(&path, 0o644), (&node.expected.dir, 0o755)] {
+        let secret = if geteuid().is_root() { mode & 0o700 } else { 0 };
+        fs::set_permissions(denied, Permissions::from_mode(secret)).unwrap();
+        std::thread::scope(|scope| {
+            let unprivileged = scope.spawn(|| {
+                if geteuid().is_root() {
+                    // Of this thread only, and its capabilities go with it.
+                    let uid = Uid::from_raw(65532);
+                    set_thread_res_uid(uid, uid, uid).unwrap();
+                }
+                let wanted = format!(
+                    "{}: permission denied for uid {}; let untaint run as the owner",
+                    denied.display(),
+                    geteuid().as_raw()
+                );
+                node.closed(&wanted);
+            });
+            unprivileged.join().unwrap();
+        });
+        fs::set_permissions(denied, Permissions::from_mode(mode)).unwrap();
+        node.opens();
+    }
+}
+
+/// containerd#6490, calico#8694 (A23), through a mount of the parent: `/proc/self/fd` pins an inode as a mount does.
+#[test]
+fn a_directory_that_is_recreated_under_a_mounted_parent_opens_again() {
+    let mut node = Node::new();
+    let real = node.expected.dir.clone();
+    let parent = File::open(node.root.path()).unwrap();
+    node.expected.dir = format!("/proc/self/fd/{}/net.d", parent.as_raw_fd()).into();
+    for _ in 0..10 {
+        fs::remove_dir_all(&real).unwrap();
+        node.closed("/net.d: does not exist");
+        fs::create_dir(&real).unwrap();
+        node.closed("no *.conf");
+        fs::write(real.join("05-cilium.conflist"), CILIUM).unwrap();
+        node.opens();
+    }
+}
+
+#[test]
+fn a_deleted_directory_that_a_mount_still_shows_has_a_reason_of_its_own() {
+    let mut node = Node::new();
+    let real = node.expected.dir.clone();
+    let pinned = File::open(&real).unwrap();
+    let mounted = PathBuf::from(format!("/proc/self/fd/{}", pinned.as_raw_fd()));
+    for dir in [mounted.clone(), mounted.join("net.d")] {
+        node.expected.dir = dir;
+        fs::remove_dir(&real).ok();
+        let reason = format!("{} was deleted on the host", mounted.display());
+        node.closed(&reason);
+        node.closed("mount its parent, here /proc/self/fd");
+    }
+}
+
+#[test]
+fn an_absent_directory_or_a_file_in_its_place_is_closed() {
+    let mut node = Node::new();
+    node.expected.dir = node.root.path().join("a/b");
+    node.closed("/a/b: does not exist");
+    fs::write(node.root.path().join("a"), "").unwrap();
+    node.closed("/a/b: Not a directory");
+    node.expected.dir = node.root.path().join("a");
+    node.closed("/a: Not a directory");
+}
+
+/// multus#972 (B4).
+#[test]
+fn a_file_that_is_renamed_away_closes_again() {
+    let node = Node::new();
+    let path = node.write("05-cilium.conflist", CILIUM);
+    node.opens();
+    fs::rename(&path, node.path("05-cilium.conflist.cilium_bak")).unwrap();
+    node.closed("no *.conf");
+}
+
+/// k3s#3037 (B6).
+#[test]
+fn a_broken_link_is_closed_and_says_where_it_leads() {
+    let mut node = Node::new();
+    symlink("/nowhere/10.conflist", node.path("10.conflist")).unwrap();
+    node.closed("10.conflist: broken symbolic link to /nowhere/10.conflist");
+    // It is the first candidate, so nothing else helps.
+    node.write("20-cilium.conflist", CILIUM);
+    node.closed("10.conflist: broken symbolic link");
+
+    node.expected.dir = node.root.path().join("link");
+    symlink("/nowhere/net.d", &node.expected.dir).unwrap();
+    node.closed("/link: broken symbolic link to /nowhere/net.d");
+    fs::remove_file(&node.expected.dir).unwrap();
+    let elsewhere = node.root.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("real"), CILIUM).unwrap();
+    symlink("elsewhere", &node.expected.dir).unwrap();
+    symlink("real", elsewhere.join("05-cilium.conflist")).unwrap();
+    node.opens();
+}
+
+/// rke2-selinux#83 (B7).
+#[test]
+fn a_plugin_without_a_program_that_can_run_is_named() {
+    let mut node = Node::new();
+    node.write("05-cilium.conflist", CILIUM);
+    let [one, two] = ["one", "two"].map(|name| node.root.path().join(name));
+    node.expected.bin_dirs = vec![one.clone(), two.clone()];
+    node.closed("plugin cilium-cni: no program in ");
+
+    fs::create_dir_all(one.join("cilium-cni")).unwrap();
+    fs::create_dir(&two).unwrap();
+    let program = two.join("cilium-cni");
+    fs::write(&program, "").unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o644)).unwrap();
+    node.closed("two/cilium-cni is not executable");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    node.opens();
+
+    // The runtime takes the first file, whether it can run or not.
+    fs::remove_dir(one.join("cilium-cni")).unwrap();
+    fs::write(one.join("cilium-cni"), "").unwrap();
+    node.closed("one/cilium-cni is not executable");
+
+    let escape = CILIUM.replace("cilium-cni\"", "../two/cilium-cni\"");
+    node.write("05-cilium.conflist", escape);
+    node.closed("plugin ../two/cilium-cni has no name that a program can have");
+}
+
+#[test]
+fn plugins_of_the_networks_directory_are_appended_and_one_bad_file_fails_the_list() {
+    let mut node = Node::new();
+    let list = node.write("10.conflist", r#"{"name":"n"}"#);
+    node.closed("10.conflist: no plugins");
+    let plugins = node.path("n");
+    fs::create_dir(&plugins).unwrap();
+    fs::write(plugins.join("2.conf"), r#"{"type":"second"}"#).unwrap();
+    fs::write(plugins.join("1.conf"), r#"{"type":"first"}"#).unwrap();
+    fs::write(plugins.join("ignored.json"), "").unwrap();
+    assert!(node.opens().ends_with("network n, plugins first, second"));
+
+    fs::write(&list, r#"{"name":"n","plugins":[{"type":"inlined"}]}"#).unwrap();
+    assert!(node.opens().ends_with("plugins inlined, first, second"));
+    node.expected.plugins = vec!["second".into()];
+    node.opens();
+
+    fs::write(plugins.join("3.conf"), "{}").unwrap();
+    node.closed("/n/3.conf: no `type`");
+    fs::write(
+        &list,
+        r#"{"name":"n","loadOnlyInlinedPlugins":true,"plugins":[{"type":"second"}]}"#,
+    )
+    .unwrap();
+    node.opens();
+
+    fs::remove_dir_all(&plugins).unwrap();
+    fs::write(&plugins, "").unwrap();
+    node.opens();
+    fs::write(&list, r#"{"name":"n","plugins":[{"type":"second"}]}"#).unwrap();
+    node.closed("/n: Not a directory");
+}
+
+#[test]
+fn what_is_no_configuration_file_is_closed_and_directories_are_skipped() {
+    let node = Node::new();
+    fs::create_dir(node.path("00.conflist")).unwrap();
+    let first = node.path("10.conflist");
+    node.write("20-cilium.conflist", CILIUM);
+    node.opens();
+
+    for contents in [&b""[..], b"\0\x7fELF", &[0xff; 4096], b"kind: Config"] {
+        fs::write(&first, contents).unwrap();
+        node.closed("10.conflist: ");
+    }
+    fs::remove_file(&first).unwrap();
+    // Nobody ever writes to it.
+    mknodat(CWD, &first, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    node.closed("10.conflist: not a regular file");
+    fs::remove_file(&first).unwrap();
+    symlink("00.conflist", &first).unwrap();
+    node.closed("10.conflist: not a regular file");
+    fs::remove_file(&first).unwrap();
+    symlink("10.conflist", &first).unwrap();
+    node.closed("10.conflist: Too many levels of symbolic links");
+}
+
+#[test]
+fn a_huge_file_is_refused() {
+    let node = Node::new();
+    let spaces = " ".repeat(usize::try_from(MAX_FILE_BYTES).unwrap() - CILIUM.len());
+    let path = node.write("05-cilium.conflist", format!("{CILIUM}{spaces}"));
+    node.opens();
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b" ").unwrap();
+    node.closed("05-cilium.conflist: larger than 1048576 bytes");
+    // Sparse: were it read as a whole, this would take minutes.
+    file.set_len(1 << 40).unwrap();
+    node.closed("05-cilium.conflist: larger than 1048576 bytes");
+}
+
+/// kubernetes#138633 (A10).
+#[test]
+fn a_file_from_before_this_boot_opens_once_it_is_touched() {
+    let mut node = Node::new();
+    let path = node.write("05-cilium.conflist", CILIUM);
+    let file = File::open(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
+        .unwrap();
+    node.opens();
+    node.expected.newer_than_boot = true;
+    node.closed("last written before this boot");
+    file.set_modified(SystemTime::now()).unwrap();
+    node.opens();
+}

@@ -1,0 +1,235 @@
+//! Connections of the network probes: straight to the target, never through a proxy.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::Path;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::busy::Busy;
+use super::disk::SILENCE;
+use crate::config::Endpoint;
+use crate::text::plain;
+
+/// TCP, a unix socket, or TLS over either.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Connects to `endpoint`. The error names it.
+pub(super) async fn connect(endpoint: &Endpoint, busy: &Busy) -> Result<Box<dyn Stream>, String> {
+    match endpoint {
+        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port, busy).await?)),
+        Endpoint::Unix { path } => Ok(Box::new(unix(path, busy).await?)),
+    }
+}
+
+/// `endpoint` as reasons name it.
+pub(super) fn name(endpoint: &Endpoint) -> String {
+    match endpoint {
+        Endpoint::Tcp { host, port } => authority(host, *port),
+        Endpoint::Unix { path } => format!("unix socket {}", path.display()),
+    }
+}
+
+/// `host:port`, with brackets around an IPv6 address.
+pub(super) fn authority(host: &str, port: u16) -> String {
+    let host = unbracketed(host);
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+/// An IPv6 address without its brackets, any other host as it is.
+pub(super) fn unbracketed(host: &str) -> &str {
+    host.strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host)
+}
+
+/// Connects to the first address of `host` that accepts.
+pub(super) async fn tcp(host: &str, port: u16, busy: &Busy) -> Result<TcpStream, String> {
+    let failed = |error: &io::Error| format!("{}: {}", authority(host, port), plain(error));
+    let addresses = addresses(unbracketed(host), port, busy)
+        .await
+        .map_err(|error| failed(&error))?;
+    let mut first_error = None;
+    for address in addresses {
+        match tcp_address(address).await {
+            Ok(stream) => return Ok(stream),
+            // The first address is the one that was most likely meant.
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(failed(&first_error.unwrap_or_else(|| {
+        io::Error::other("the name has no address")
+    })))
+}
+
+async fn tcp_address(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// On another thread, because the kernel resolves the path while it connects, and that hangs where a file system does.
+async fn unix(path: &Path, busy: &Busy) -> Result<UnixStream, String> {
+    let socket = path.to_owned();
+    let connected = busy.work(path.as_os_str(), move |hold| {
+        let _hold = hold;
+        unix_stream(&socket)
+    });
+    let connected = match connected.await {
+        Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| plain(&error)),
+        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err("its queue is full: the server does not accept connections".into())
+        }
+        Some(Err(error)) => Err(plain(&error)),
+        None => Err(SILENCE.into()),
+    };
+    connected.map_err(|why| format!("unix socket {}: {why}", path.display()))
+}
+
+/// Does not wait for a server whose queue is full, and so holds its thread for no longer than the path takes.
+fn unix_stream(path: &Path) -> io::Result<StdUnixStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+async fn addresses(host: &str, port: u16, busy: &Busy) -> io::Result<Vec<SocketAddr>> {
+    // Needs no resolver: in an empty root there is no /etc/hosts, and on a machine without IPv6 a resolver that
+    // has one gives only 127.0.0.1.
+    if host.eq_ignore_ascii_case("localhost") {
+        return Ok(vec![
+            (Ipv4Addr::LOCALHOST, port).into(),
+            (Ipv6Addr::LOCALHOST, port).into(),
+        ]);
+    }
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![(address, port).into()]);
+    }
+    lookup(host, port, busy).await
+}
+
+/// Asks the system's resolver, on another thread because it blocks.
+///
+/// It cannot be interrupted: while DNS is silent it outlives the probe that asked.
+async fn lookup(host: &str, port: u16, busy: &Busy) -> io::Result<Vec<SocketAddr>> {
+    let name = host.to_owned();
+    let answer = busy.work(host.as_ref(), move |hold| {
+        let _hold = hold;
+        Ok((name.as_str(), port).to_socket_addrs()?.collect())
+    });
+    answer.await.unwrap_or_else(|| {
+        let silence = "the last look-up of the name has no answer yet";
+        Err(io::Error::other(silence))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, UnixSocket};
+
+    use super::*;
+    use crate::gate::probe::testing::refuse;
+
+    async fn listener(address: &str) -> (TcpListener, u16) {
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, port)
+    }
+
+    async fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
+        super::tcp(host, port, &Busy::default()).await
+    }
+
+    #[tokio::test]
+    async fn there_is_no_other_look_up_while_the_last_one_has_no_answer() {
+        let busy = Busy::default();
+        let unanswered = busy.hold().await.unwrap();
+        let error = super::tcp("name.invalid", 1, &busy).await.unwrap_err();
+        assert!(error.ends_with("has no answer yet"), "{error}");
+        drop(unanswered);
+        let error = super::tcp("name.invalid", 1, &busy).await.unwrap_err();
+        assert!(!error.ends_with("has no answer yet"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn localhost_is_both_loopback_addresses() {
+        for address in ["127.0.0.1", "::1"] {
+            let (_listener, port) = listener(address).await;
+            let stream = tcp("LocalHost", port).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap().ip().to_string(), address);
+            assert!(stream.nodelay().unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_ipv6_address_may_have_brackets() {
+        let (_listener, port) = listener("::1").await;
+        for host in ["::1", "[::1]"] {
+            tcp(host, port).await.unwrap();
+            assert_eq!(authority(host, 80), "[::1]:80");
+        }
+    }
+
+    #[tokio::test]
+    async fn another_name_goes_through_the_resolver() {
+        assert_eq!(
+            lookup("127.0.0.1", 1, &Busy::default()).await.unwrap(),
+            [(Ipv4Addr::LOCALHOST, 1).into()]
+        );
+        let error = tcp("name.invalid", 1).await.unwrap_err();
+        assert!(error.starts_with("name.invalid:1: "), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_names_the_target_and_the_cause() {
+        let (_refusing, port) = refuse();
+        for host in ["127.0.0.1", "localhost"] {
+            let error = tcp(host, port).await.unwrap_err();
+            assert_eq!(error, format!("{host}:{port}: connection refused"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_unix_socket_may_be_absent_or_abandoned_or_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.sock");
+        let endpoint = Endpoint::Unix { path: path.clone() };
+        let busy = Busy::default();
+        let error = async || connect(&endpoint, &busy).await.err().unwrap();
+        let named = |cause| format!("unix socket {}: {cause}", path.display());
+
+        assert_eq!(error().await, named("no such file or directory"));
+        // Bound but not listening looks like the file that a dead server left.
+        let socket = UnixSocket::new_stream().unwrap();
+        socket.bind(&path).unwrap();
+        assert_eq!(error().await, named("connection refused"));
+
+        let _listener = socket.listen(0).unwrap();
+        let _queued = connect(&endpoint, &busy).await.unwrap();
+        let full = "its queue is full: the server does not accept connections";
+        assert_eq!(error().await, named(full));
+    }
+
+    #[tokio::test]
+    async fn there_is_no_other_connection_to_a_unix_socket_while_the_last_one_hangs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let endpoint = Endpoint::Unix { path };
+        let busy = Busy::default();
+        let hung = busy.hold().await.unwrap();
+        let error = connect(&endpoint, &busy).await.err().unwrap();
+        assert!(error.ends_with("does not answer"), "{error}");
+        drop(hung);
+        connect(&endpoint, &busy).await.unwrap();
+    }
+}

@@ -1,0 +1,101 @@
+//! The processes of one check, and their end.
+
+use std::io;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::orphans::{Claim, is_reaped, sweep};
+use crate::gate::probe::busy::Hold;
+
+/// A child that leads a process group, and all its descendants. They are killed when this is dropped: the group at once,
+/// and those that left it as they lose their parents.
+///
+/// The number of the group cannot have passed to strangers: Linux does not give it away while the group has a member,
+/// and after that only when it has been through all others.
+#[derive(Debug)]
+pub(super) struct Group {
+    leader: Child,
+    rest: Option<Rest>,
+}
+
+impl Group {
+    pub(super) fn start(command: &mut Command, hold: Hold) -> io::Result<Self> {
+        let claim = Claim::stake()?;
+        let leader = command.process_group(0).spawn()?;
+        let number = leader.id().and_then(|id| i32::try_from(id).ok());
+        let number = number.and_then(Pid::from_raw);
+        number.inspect(|number| claim.led_by(*number));
+        let rest = Rest {
+            leader: number,
+            claim,
+            _hold: hold,
+        };
+        Ok(Self {
+            leader,
+            rest: Some(rest),
+        })
+    }
+
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.leader.wait().await
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let Some(mut rest) = self.rest.take() else {
+            return;
+        };
+        if let Some(number) = rest.leader {
+            let _ = kill_process_group(number, Signal::KILL);
+        }
+        // It may have joined another group. Refused if it has been waited for.
+        let _ = self.leader.start_kill();
+        if self.leader.id().is_none() {
+            rest.leader = None;
+        }
+        rest.claim.end();
+        if rest.is_gone() {
+            return;
+        }
+        // Killed is not yet dead: a process that waits for a disk or a file server dies when that answers. Waiting
+        // here would stop the whole agent until then.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(rest.gone());
+        }
+    }
+}
+
+/// What is left of a check.
+#[derive(Debug)]
+struct Rest {
+    /// Until it has been reaped.
+    leader: Option<Pid>,
+    claim: Claim,
+    _hold: Hold,
+}
+
+impl Rest {
+    /// Returns when the last of it has been reaped.
+    async fn gone(mut self) {
+        // Listens before it looks, so that no death falls between the two.
+        let Ok(mut deaths) = signal(SignalKind::child()) else {
+            return;
+        };
+        while !self.is_gone() {
+            deaths.recv().await;
+        }
+    }
+
+    fn is_gone(&mut self) -> bool {
+        // The leader first, because what it leaves comes here with its death. And only until it is gone, because its
+        // number may then become another child's.
+        self.leader = self.leader.filter(|leader| !is_reaped(*leader));
+        let others = sweep();
+        self.leader.is_none() && !others.contains(&self.claim.mark())
+    }
+}

@@ -1,0 +1,230 @@
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::gate::probe::testing::soon;
+
+mod orphans;
+
+fn exec(command: &[&str]) -> Exec {
+    Exec {
+        command: command.iter().map(ToString::to_string).collect(),
+    }
+}
+
+async fn outcome(command: &[&str]) -> Outcome {
+    soon(check(&exec(command), &Busy::default())).await
+}
+
+async fn shell(script: &str) -> Outcome {
+    outcome(&["/bin/sh", "-c", script]).await
+}
+
+fn closed(reason: &str) -> Outcome {
+    Outcome::Closed(reason.into())
+}
+
+/// The number that a failed script printed last.
+fn printed_pid(outcome: &Outcome) -> i32 {
+    let (_, pid) = outcome.message().rsplit_once(' ').unwrap();
+    pid.parse().unwrap()
+}
+
+/// Waits until there is no such process, not even a zombie.
+async fn gone(pid: i32) {
+    soon(async {
+        while Path::new(&format!("/proc/{pid}")).exists() {
+            // Nothing tells of it; `soon` is the deadline.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
+/// Runs `script` until it has renamed the file `$1` to `$2`, drops the check as a time-out does, and gives the process
+/// ids in the file.
+async fn dropped_after(script: &str) -> Vec<i32> {
+    let dir = TempDir::new().unwrap();
+    let [writing, written] = ["writing", "written"].map(|name| dir.path().join(name));
+    let spec = exec(&[
+        "/bin/sh",
+        "-c",
+        script,
+        "sh",
+        writing.to_str().unwrap(),
+        written.to_str().unwrap(),
+    ]);
+    let busy = Busy::default();
+    let appeared = async {
+        while !written.exists() {
+            // Nothing tells of it; `soon` is the deadline.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    soon(async {
+        tokio::select! {
+            outcome = check(&spec, &busy) => panic!("did not wait: {outcome:?}"),
+            () = appeared => {}
+        }
+    })
+    .await;
+    let pids = fs::read_to_string(written).unwrap();
+    pids.split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn exit_code_0_opens_and_any_other_end_closes_with_the_last_line() {
+    assert_eq!(
+        outcome(&["/bin/true"]).await,
+        Outcome::Open("exit code 0".into())
+    );
+    assert_eq!(
+        outcome(&["/bin/false"]).await,
+        closed("/bin/false: exit code 1")
+    );
+    assert_eq!(
+        shell("echo out; printf 'no \\033[31mroute\\n\\n' >&2; exit 3").await,
+        closed("/bin/sh: exit code 3: no \\u{1b}[31mroute")
+    );
+    assert_eq!(
+        shell("kill -9 $$").await,
+        closed("/bin/sh: killed by signal 9")
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_closes_with_the_cause() {
+    let dir = TempDir::new().unwrap();
+    let file = |name: &str, content: &str, mode| {
+        let path = dir.path().join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let not_executable = "permission denied, or not executable";
+    for (program, why) in [
+        ("/bin/true;true", "not found"),
+        ("/", not_executable),
+        (&file("plain", "#!/bin/sh\n", 0o644), not_executable),
+        (
+            &file("script", "#!/no/such/shell\n", 0o755),
+            "the interpreter or loader that it names is not found",
+        ),
+        ("/a\0b", "nul byte found in provided data"),
+    ] {
+        let reason = format!("{program}: {why}");
+        assert_eq!(outcome(&[program]).await, closed(&reason));
+    }
+    let whole_command = outcome(&["/bin/echo secret"]).await;
+    assert_eq!(whole_command, closed("/bin/echo …: not found"));
+    assert_eq!(outcome(&[]).await, closed("no program is given"));
+}
+
+#[tokio::test]
+async fn nothing_of_the_agent_leaks_into_the_program() {
+    let script = r"
+        echo $(tr '\0' ' ' </proc/$$/environ) $(readlink /proc/$$/cwd /proc/$$/fd/0) group $(cut -d' ' -f5 /proc/$$/stat) $$
+        exit 1";
+    let outcome = shell(script).await;
+    let pid = printed_pid(&outcome);
+    assert_eq!(
+        outcome,
+        closed(&format!(
+            "/bin/sh: exit code 1: PATH={PATH} / /dev/null group {pid} {pid}"
+        ))
+    );
+}
+
+#[tokio::test]
+async fn no_shell_reads_the_arguments() {
+    let script = "printf '%s|' \"$@\"; exit 1";
+    let arguments = ["$HOME", "$(id)", "`id`", "*", "a b", ";", "|", ">x", "\\"];
+    let command = [&["/bin/sh", "-c", script, "sh"][..], &arguments].concat();
+    let printed: String = arguments.map(|argument| format!("{argument}|")).concat();
+    let reason = format!("/bin/sh: exit code 1: {printed}");
+    assert_eq!(outcome(&command).await, closed(&reason));
+}
+
+/// What `allowPrivilegeEscalation: false` of a container comes down to.
+#[tokio::test]
+async fn a_program_cannot_gain_privileges_where_the_agent_cannot() {
+    let privileges = "echo $(grep NoNewPrivs /proc/self/status); exit 1";
+    rustix::thread::set_no_new_privs(true).unwrap();
+    let reason = "/bin/sh: exit code 1: NoNewPrivs: 1";
+    assert_eq!(shell(privileges).await, closed(reason));
+}
+
+#[tokio::test]
+async fn much_output_neither_blocks_nor_kills_the_program_and_its_end_is_kept() {
+    assert_eq!(
+        shell("head -c 1000000 /dev/zero").await,
+        Outcome::Open("exit code 0".into())
+    );
+    assert_eq!(
+        shell("head -c 1000000 /dev/zero; echo; echo end; exit 1").await,
+        closed("/bin/sh: exit code 1: end")
+    );
+}
+
+#[tokio::test]
+async fn endless_output_ends_with_the_time_out() {
+    let pids = dropped_after("echo $$ >$1; mv $1 $2; exec yes").await;
+    gone(pids[0]).await;
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_behind_in_its_group_is_killed() {
+    let outcome = shell("sleep 1000 & echo $!; exit 1").await;
+    gone(printed_pid(&outcome)).await;
+}
+
+#[tokio::test]
+async fn one_that_left_the_group_and_holds_the_pipe_neither_holds_the_check_nor_outlives_it() {
+    for escaped in ["sleep 1000", "yes"] {
+        // A file, because what it prints may be the last line.
+        let dir = TempDir::new().unwrap();
+        let file = dir.path().join("pid");
+        let script = format!(
+            "setsid sh -c 'echo $$ >$0; exec {escaped}' $0 &
+            until test -s $0; do :; done; exit 1"
+        );
+        let outcome = outcome(&["/bin/sh", "-c", &script, file.to_str().unwrap()]).await;
+        assert!(outcome.message().starts_with("/bin/sh: exit code 1"));
+        gone(fs::read_to_string(file).unwrap().trim().parse().unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_time_out_kills_the_whole_group_and_leaves_no_zombie() {
+    let pids = dropped_after("sleep 1000 & echo $$ $! >$1; mv $1 $2; wait").await;
+    assert_eq!(pids.len(), 2);
+    for pid in pids {
+        gone(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn grandchildren_are_reaped_too() {
+    let pids =
+        dropped_after(r"sh -c 'sleep 1000 & echo $PPID $$ $! >$0; mv $0 $1; wait' $1 $2; true")
+            .await;
+    assert_eq!(pids.len(), 3);
+    for pid in pids {
+        gone(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn while_something_of_the_last_run_is_left_there_is_no_other_run() {
+    let (spec, busy) = (exec(&["/bin/true"]), Busy::default());
+    let left = busy.hold().await.unwrap();
+    let outcome = soon(check(&spec, &busy)).await;
+    assert!(outcome.message().contains("has not ended"), "{outcome:?}");
+    drop(left);
+    assert!(soon(check(&spec, &busy)).await.is_open());
+}

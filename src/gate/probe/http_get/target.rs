@@ -1,0 +1,283 @@
+//! Where a request goes, and where a redirect leads. Pure.
+
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderValue, Uri};
+
+use crate::config::{Endpoint, HttpGet, Scheme};
+use crate::gate::probe::connect::{authority, unbracketed};
+use crate::text::excerpt;
+
+/// The parts of a request that a redirect can change.
+#[derive(Debug, PartialEq)]
+pub(super) struct Target {
+    pub(super) endpoint: Endpoint,
+    pub(super) scheme: Scheme,
+    pub(super) path: PathAndQuery,
+    /// What the `Host` header says.
+    host: String,
+}
+
+impl Target {
+    /// The first request. `Host` is the configured one, else where the connection goes; a unix socket is `localhost`.
+    pub(super) fn new(spec: &HttpGet) -> Result<Self, String> {
+        let configured = spec
+            .http_headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case("host"))
+            .map(|header| header.value.clone());
+        Ok(Self {
+            host: configured.unwrap_or_else(|| match &spec.endpoint {
+                Endpoint::Tcp { host, port } => authority(host, *port),
+                Endpoint::Unix { .. } => "localhost".into(),
+            }),
+            endpoint: spec.endpoint.clone(),
+            scheme: spec.scheme,
+            path: path(&spec.path)?,
+        })
+    }
+
+    pub(super) fn host_header(&self) -> Result<HeaderValue, String> {
+        HeaderValue::try_from(&self.host)
+            .map_err(|_| format!("Host {} cannot be sent", excerpt(&self.host)))
+    }
+
+    /// The name that TLS asks for: where the connection goes, not what `Host` says, as with the kubelet.
+    pub(super) fn tls_name(&self) -> &str {
+        match &self.endpoint {
+            Endpoint::Tcp { host, .. } => unbracketed(host),
+            Endpoint::Unix { .. } => "localhost",
+        }
+    }
+
+    /// The target of a redirect, or why it is not followed.
+    ///
+    /// Over TCP the name of the host must stay the same, whatever the port and scheme (pkg/probe/http/http.go,
+    /// `RedirectChecker`). A unix socket has no host: there an absolute location must name what `Host` said.
+    pub(super) fn follow(&self, location: &str) -> Result<Self, String> {
+        let location = location.split('#').next().unwrap_or_default();
+        if let Some((scheme, rest)) = split_scheme(location) {
+            let scheme = match scheme.to_ascii_lowercase().as_str() {
+                "http" => Scheme::Http,
+                "https" => Scheme::Https,
+                other => return Err(format!("scheme {}", excerpt(other))),
+            };
+            let rest = rest.strip_prefix("//").ok_or("not a location")?;
+            return self.elsewhere(scheme, rest);
+        }
+        if let Some(rest) = location.strip_prefix("//") {
+            return self.elsewhere(self.scheme, rest);
+        }
+        Ok(Self {
+            endpoint: self.endpoint.clone(),
+            scheme: self.scheme,
+            path: path(&resolve(&self.path, location))?,
+            host: self.host.clone(),
+        })
+    }
+
+    /// `rest` is what follows `//` in an absolute location.
+    fn elsewhere(&self, scheme: Scheme, rest: &str) -> Result<Self, String> {
+        let location: Uri = format!("http://{rest}")
+            .parse()
+            .map_err(|_| "not a location")?;
+        let to = location.authority().ok_or("not a location")?;
+        let default_port = match scheme {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        };
+        let (endpoint, same) = match &self.endpoint {
+            Endpoint::Tcp { host, .. } => (
+                Endpoint::Tcp {
+                    host: host.clone(),
+                    port: port(to, default_port).ok_or("not a location")?,
+                },
+                unbracketed(host).eq_ignore_ascii_case(unbracketed(to.host())),
+            ),
+            unix @ Endpoint::Unix { .. } => {
+                (unix.clone(), self.host.eq_ignore_ascii_case(to.as_str()))
+            }
+        };
+        if !same {
+            return Err("another host".into());
+        }
+        Ok(Self {
+            endpoint,
+            scheme,
+            path: location
+                .path_and_query()
+                .cloned()
+                .unwrap_or(PathAndQuery::from_static("/")),
+            host: without_user(to).to_owned(),
+        })
+    }
+}
+
+fn path(text: &str) -> Result<PathAndQuery, String> {
+    text.starts_with('/')
+        .then(|| text.parse().ok())
+        .flatten()
+        .ok_or_else(|| format!("path {} cannot be sent", excerpt(text)))
+}
+
+fn without_user(authority: &Authority) -> &str {
+    let text = authority.as_str();
+    text.rsplit_once('@').map_or(text, |(_, host)| host)
+}
+
+/// The port, or `default` where there is none; nothing where it is no number, which [`Authority::port`] would ignore.
+fn port(authority: &Authority, default: u16) -> Option<u16> {
+    let port = without_user(authority).strip_prefix(authority.host())?;
+    match port.trim_start_matches(':') {
+        "" => Some(default),
+        number => number.parse().ok(),
+    }
+}
+
+/// The scheme of an absolute location and what follows its colon (RFC 3986, 3.1).
+fn split_scheme(location: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = location.split_once(':')?;
+    scheme
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+        .then_some((scheme, rest))
+}
+
+/// A relative location as seen from `base` (RFC 3986, 5.2.2 and 5.2.4).
+fn resolve(base: &PathAndQuery, location: &str) -> String {
+    if location.is_empty() {
+        return base.to_string();
+    }
+    let (path, query) = match location.split_once('?') {
+        Some((path, query)) => (path, format!("?{query}")),
+        None => (location, String::new()),
+    };
+    if path.is_empty() {
+        return format!("{}{query}", base.path());
+    }
+    let directory = base
+        .path()
+        .rsplit_once('/')
+        .map_or("", |(before, _)| before);
+    let merged = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{directory}/{path}")
+    };
+    format!("{}{query}", without_dots(&merged))
+}
+
+/// `path`, which begins with a slash, without its `.` and `..` segments.
+fn without_dots(path: &str) -> String {
+    let mut kept = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        match segment {
+            "." => {}
+            ".." => {
+                kept.pop();
+            }
+            other => {
+                kept.push(other);
+                continue;
+            }
+        }
+        if segments.peek().is_none() {
+            kept.push("");
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Expect;
+
+    fn target(endpoint: Endpoint) -> Target {
+        Target::new(&HttpGet {
+            endpoint,
+            scheme: Scheme::Http,
+            path: "/a/b?c".into(),
+            http_headers: Vec::new(),
+            expect: Expect::default(),
+        })
+        .unwrap()
+    }
+
+    fn tcp(host: &str) -> Target {
+        target(Endpoint::Tcp {
+            host: host.into(),
+            port: 8080,
+        })
+    }
+
+    #[test]
+    fn a_relative_location_stays_on_the_connection_target() {
+        for (location, path) in [
+            ("/x?y=http://z", "/x?y=http://z"),
+            ("x", "/a/x"),
+            ("x/../../y/.", "/y/"),
+            ("../../..", "/"),
+            ("..", "/"),
+            (".", "/a/"),
+            ("?q", "/a/b?q"),
+            ("", "/a/b?c"),
+            ("#fragment", "/a/b?c"),
+            ("/x#fragment", "/x"),
+        ] {
+            let from = tcp("h");
+            let to = from.follow(location).unwrap();
+            assert_eq!(to.path.as_str(), path, "{location}");
+            assert_eq!((to.endpoint, to.host), (from.endpoint, from.host));
+        }
+    }
+
+    #[test]
+    fn an_absolute_location_may_change_scheme_and_port_but_not_the_host_name() {
+        for (host, location, port, sent) in [
+            ("h", "http://h/", 80, "h"),
+            ("h", "HTTPS://user@H", 443, "H"),
+            ("h", "//h:1/x", 1, "h:1"),
+            ("::1", "http://[::1]:9/", 9, "[::1]:9"),
+        ] {
+            let to = tcp(host).follow(location).unwrap();
+            let endpoint = Endpoint::Tcp {
+                host: host.into(),
+                port,
+            };
+            assert_eq!((to.endpoint, to.host.as_str()), (endpoint, sent));
+        }
+        for location in ["http://other/", "//h.other/", "http://h@other/"] {
+            assert_eq!(tcp("h").follow(location).unwrap_err(), "another host");
+        }
+    }
+
+    #[test]
+    fn what_is_no_http_location_is_not_followed() {
+        for location in [
+            "ftp://h/",
+            "mailto:h",
+            "http:x",
+            "http://",
+            "http://h:x/",
+            "/a b",
+        ] {
+            assert!(tcp("h").follow(location).is_err(), "{location}");
+        }
+    }
+
+    #[test]
+    fn over_a_unix_socket_an_absolute_location_must_name_the_same_authority() {
+        let from = target(Endpoint::Unix {
+            path: "/run/x.sock".into(),
+        });
+        let to = from.follow("http://localhost/y").unwrap();
+        assert_eq!(
+            (to.path.as_str(), to.endpoint),
+            ("/y", from.endpoint.clone())
+        );
+        for location in ["http://localhost:80/y", "http://127.0.0.1/y"] {
+            assert_eq!(from.follow(location).unwrap_err(), "another host");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `tcpSocket`: a port that accepts a connection.
+
+use super::busy::Busy;
+use super::{Outcome, connect};
+use crate::config::TcpSocket;
+
+/// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
+pub async fn check(spec: &TcpSocket, busy: &Busy) -> Outcome {
+    connect::tcp(&spec.host, spec.port, busy)
+        .await
+        .map(|_closed_here| {
+            let target = connect::authority(&spec.host, spec.port);
+            format!("{target} accepts connections")
+        })
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+    use crate::gate::probe::testing::{listen, refuse};
+
+    #[tokio::test]
+    async fn it_opens_when_the_port_accepts_and_the_connection_is_closed_at_once() {
+        let (listener, port) = listen().await;
+        let spec = TcpSocket {
+            host: "127.0.0.1".into(),
+            port,
+        };
+        assert_eq!(
+            check(&spec, &Busy::default()).await,
+            Outcome::Open(format!("127.0.0.1:{port} accepts connections"))
+        );
+        let (mut accepted, _) = listener.accept().await.unwrap();
+        assert_eq!(accepted.read(&mut [0]).await.unwrap(), 0);
+
+        let (_refusing, port) = refuse();
+        assert_eq!(
+            check(&TcpSocket { port, ..spec }, &Busy::default()).await,
+            Outcome::Closed(format!("127.0.0.1:{port}: connection refused"))
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! How many answers in a row change a gate's state. Pure.
+
+use crate::gate::{Outcome, State};
+
+/// Counts answers as the kubelet does (pkg/kubelet/prober/worker.go, `doProbe`): a result that falls short of its
+/// threshold leaves the state as it is, and a different result starts the count again at 1.
+#[derive(Debug)]
+pub struct Threshold {
+    success: u32,
+    failure: u32,
+    run: u32,
+    last_open: Option<bool>,
+    state: Outcome,
+}
+
+impl Threshold {
+    /// `success` and `failure` are `successThreshold` and `failureThreshold`, each at least 1.
+    pub fn new(success: u32, failure: u32) -> Self {
+        Self {
+            success,
+            failure,
+            run: 0,
+            last_open: None,
+            state: Outcome::Unevaluated,
+        }
+    }
+
+    /// Takes in an answer from between two periods, such as after a file event, and gives whether it counts: only the
+    /// first of a run does, since a burst of events is no evidence of lasting.
+    pub fn glance(&mut self, answer: Outcome) -> bool {
+        let counts = answer.is_unknown() || self.last_open != Some(answer.is_open());
+        if counts {
+            self.record(answer);
+        } else if !answer.is_open() && !self.state.is_open() {
+            self.state = answer;
+        }
+        counts
+    }
+
+    /// What the answers so far amount to.
+    pub fn state(&self) -> &Outcome {
+        &self.state
+    }
+
+    /// Takes one answer in and gives the state after it.
+    ///
+    /// `Unknown` replaces the state at once and starts both counts afresh: it is no evidence either way.
+    pub fn record(&mut self, answer: Outcome) -> &Outcome {
+        let open = match answer.state() {
+            State::Unknown => {
+                self.last_open = None;
+                self.run = 0;
+                self.state = answer;
+                return &self.state;
+            }
+            State::Open => true,
+            State::Closed => false,
+        };
+        self.run = if self.last_open == Some(open) {
+            self.run.saturating_add(1)
+        } else {
+            1
+        };
+        self.last_open = Some(open);
+        let needed = if open { self.success } else { self.failure };
+        if self.run >= needed {
+            self.state = answer;
+        } else if !self.state.is_open() {
+            // Still not open: keep the reason up to date, and say how far the count is.
+            let message = match answer {
+                Outcome::Open(seen) => {
+                    format!("{} of {needed} successes in a row: {seen}", self.run)
+                }
+                other => other.message().to_owned(),
+            };
+            self.state = Outcome::Closed(message);
+        }
+        &self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn states(success: u32, failure: u32, answers: &str) -> String {
+        let mut threshold = Threshold::new(success, failure);
+        answers
+            .chars()
+            .map(|answer| {
+                let state = threshold.record(match answer {
+                    'o' => Outcome::Open(String::new()),
+                    'c' => Outcome::Closed(String::new()),
+                    _ => Outcome::Unknown(String::new()),
+                });
+                state.state().as_str().chars().next().unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn successes_open_only_when_there_are_enough_in_a_row() {
+        assert_eq!(states(3, 1, "oocooo"), "ccccco");
+    }
+
+    #[test]
+    fn failures_close_only_when_there_are_enough_in_a_row() {
+        assert_eq!(states(1, 3, "occoccc"), "ooooooc");
+    }
+
+    #[test]
+    fn a_burst_of_events_counts_once() {
+        let open = || Outcome::Open(String::new());
+        let mut threshold = Threshold::new(3, 1);
+        assert!(threshold.glance(open()));
+        for _ in 0..10 {
+            assert!(!threshold.glance(open()));
+        }
+        assert!(!threshold.record(open()).is_open());
+        assert!(
+            threshold.record(open()).is_open(),
+            "three periods, three successes"
+        );
+        assert!(threshold.glance(Outcome::Closed("gone".into())));
+        assert_eq!(
+            threshold.state(),
+            &Outcome::Closed("gone".into()),
+            "a failure is taken at once"
+        );
+        assert!(!threshold.glance(Outcome::Closed("elsewhere".into())));
+        assert_eq!(
+            threshold.state().message(),
+            "elsewhere",
+            "the reason is kept up to date"
+        );
+    }
+
+    #[test]
+    fn unknown_is_taken_at_once_and_starts_both_counts_afresh() {
+        assert_eq!(states(2, 1, "oouoo"), "couco");
+        assert_eq!(states(1, 2, "ocuc"), "oouc");
+    }
+}

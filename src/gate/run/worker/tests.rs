@@ -1,0 +1,105 @@
+use std::fs;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::config::{Check, CniConfig, FileCheck, Schedule};
+use crate::gate::State;
+use crate::gate::probe::testing::soon;
+use crate::gate::report::{Evaluation, Place, Update};
+
+const CONFLIST: &str = r#"{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "p"}]}"#;
+
+/// A gate under evaluation that looks again only after a file event: its period is longer than a test.
+struct Watched {
+    /// What opens the gate by its presence.
+    path: PathBuf,
+    updates: mpsc::Receiver<Update>,
+    _task: JoinSet<()>,
+    _dir: TempDir,
+}
+
+impl Watched {
+    fn file() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ready");
+        let check = Check::File(FileCheck {
+            path: path.clone(),
+            newer_than_boot: false,
+        });
+        Self::new(check, path, dir)
+    }
+
+    fn cni_config() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("10-n.conflist");
+        let check = Check::CniConfig(CniConfig {
+            dir: dir.path().into(),
+            ..CniConfig::default()
+        });
+        Self::new(check, path, dir)
+    }
+
+    fn new(check: Check, path: PathBuf, dir: TempDir) -> Self {
+        let spec = Probe {
+            name: "watched".into(),
+            check,
+            schedule: Schedule {
+                initial_delay: Duration::ZERO,
+                period: Duration::from_hours(1),
+                timeout: Duration::from_mins(1),
+                success_threshold: 1,
+                failure_threshold: 1,
+            },
+        };
+        let (sender, updates) = mpsc::channel(16);
+        let place = Place {
+            evaluation: Evaluation::begin(),
+            condition: 0,
+        };
+        let reporter = Reporter::new(place, sender);
+        let mut task = JoinSet::new();
+        task.spawn(run(spec, Busy::default(), reporter));
+        Self {
+            path,
+            updates,
+            _task: task,
+            _dir: dir,
+        }
+    }
+
+    /// Waits until the gate reports this state.
+    async fn becomes(&mut self, state: State) {
+        while soon(self.updates.recv()).await.unwrap().outcome.state() != state {}
+    }
+}
+
+#[tokio::test]
+async fn every_change_of_a_burst_is_looked_at_however_many_there_are_between_two_periods() {
+    for mut gate in [Watched::file(), Watched::cni_config()] {
+        gate.becomes(State::Closed).await;
+        for _ in 0..30 {
+            fs::write(&gate.path, CONFLIST).unwrap();
+            gate.becomes(State::Open).await;
+            fs::remove_file(&gate.path).unwrap();
+            gate.becomes(State::Closed).await;
+        }
+    }
+}
+
+#[test]
+fn whoever_writes_without_end_is_looked_at_twenty_times_a_second() {
+    let start = Instant::now();
+    let mut glances = GLANCES;
+    let mut taken = 0;
+    let mut now = start;
+    while now < start + Duration::from_secs(1) {
+        glances.take(now);
+        taken += 1;
+        now = glances.next_at(now).unwrap_or(now);
+    }
+    assert_eq!(taken, 20 + 19, "20 at once, then one after each 50 ms");
+}

@@ -1,0 +1,243 @@
+//! A condition of the Node that tells the state of a rule's gates. Pure.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::NodeCondition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+use crate::gate::State;
+use crate::node::view::NodeView;
+use crate::text::printable;
+
+/// Longest message, in characters.
+const MAX_MESSAGE: usize = 1000;
+
+/// Not ready yet, with every gate open.
+const STABILIZING: &str = "GatesStabilizing";
+
+/// What is to be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedCondition {
+    /// The condition's type.
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: &'static str,
+    /// One word, for programs.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl PublishedCondition {
+    /// Of a rule whose gates say this together. `stable`: for `stableFor`. `waits_for`: the gates that are not open.
+    pub fn new(kind: &str, gates: State, stable: bool, waits_for: &str) -> Self {
+        let (status, reason, message) = match gates {
+            State::Open if stable => ("True", "GatesOpen", "every gate is open"),
+            State::Open => (
+                "False",
+                STABILIZING,
+                "every gate is open, but not for long enough yet",
+            ),
+            State::Closed => ("False", "GatesClosed", waits_for),
+            State::Unknown => ("Unknown", "GatesUnknown", waits_for),
+        };
+        Self {
+            kind: kind.to_owned(),
+            status,
+            reason,
+            message: printable(message, MAX_MESSAGE),
+        }
+    }
+
+    /// Whether `node` says the same already, if in other words.
+    pub fn differs_in_words_alone(&self, node: &NodeView) -> bool {
+        let known = self.known(node);
+        known.is_some_and(|known| {
+            known.status == self.status
+                && known.reason.as_deref() == Some(self.reason)
+                && known.message.as_deref() != Some(&self.message)
+        })
+    }
+
+    fn known<'n>(&self, node: &'n NodeView) -> Option<&'n NodeCondition> {
+        let mut conditions = node.conditions.iter();
+        conditions.find(|known| known.type_ == self.kind)
+    }
+
+    /// The body of the strategic merge patch of `nodes/status` that makes `node` say so; `None` if it does.
+    ///
+    /// Conditions are merged by their type (`patchMergeKey` of `NodeStatus`), so that no other condition is touched.
+    /// The time of the transition moves with the status alone, and that of the heartbeat with every write, as the API has
+    /// it. Unlike the kubelet, untaint writes only what has changed: the heartbeat tells when that was, not that the agent
+    /// is alive. `leftover`: the Node's condition was written before this boot, so that it is evidence for nobody. It is
+    /// written again, whatever it says.
+    pub fn patch(&self, node: &NodeView, leftover: bool, now: Timestamp) -> Option<Value> {
+        let known = self.known(node);
+        let is_told = |known: &NodeCondition| {
+            // What the Node says was earned with a whole `stableFor`, and no gate has closed since.
+            if self.reason == STABILIZING && known.status == "True" {
+                return true;
+            }
+            known.status == self.status
+                && known.reason.as_deref() == Some(self.reason)
+                && known.message.as_deref() == Some(&self.message)
+        };
+        if !leftover && known.is_some_and(is_told) {
+            return None;
+        }
+        let same_status = known.filter(|known| known.status == self.status);
+        let since = same_status.and_then(|known| known.last_transition_time.clone());
+        let condition = NodeCondition {
+            type_: self.kind.clone(),
+            status: self.status.to_owned(),
+            reason: Some(self.reason.to_owned()),
+            message: Some(self.message.clone()),
+            last_heartbeat_time: Some(Time(now)),
+            last_transition_time: since.or(Some(Time(now))),
+        };
+        Some(json!({
+            "metadata": {"uid": node.metadata.uid},
+            "status": {"conditions": [condition]},
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: &str = "readiness.k8s.io/NetworkReady";
+
+    fn node(conditions: &Value) -> NodeView {
+        let metadata = json!({"name": "node", "uid": "u", "resourceVersion": "1"});
+        serde_json::from_value(json!({"metadata": metadata, "status": {"conditions": conditions}}))
+            .unwrap()
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T12:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn the_state_of_the_gates_gives_status_and_reason() {
+        for (gates, stable, expected) in [
+            (
+                State::Open,
+                true,
+                ("True", "GatesOpen", "every gate is open"),
+            ),
+            (
+                State::Open,
+                false,
+                (
+                    "False",
+                    STABILIZING,
+                    "every gate is open, but not for long enough yet",
+                ),
+            ),
+            (
+                State::Closed,
+                false,
+                ("False", "GatesClosed", "agent: refused"),
+            ),
+            (
+                State::Unknown,
+                false,
+                ("Unknown", "GatesUnknown", "agent: refused"),
+            ),
+        ] {
+            let told = PublishedCondition::new(KIND, gates, stable, "agent: refused");
+            assert_eq!((told.status, told.reason, told.message.as_str()), expected);
+        }
+    }
+
+    #[test]
+    fn the_patch_has_the_one_condition_and_the_node_it_is_about() {
+        let told = PublishedCondition::new(KIND, State::Open, true, "");
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        assert_eq!(
+            told.patch(&node(&ready), false, now()),
+            Some(json!({
+                "metadata": {"uid": "u"},
+                "status": {"conditions": [{
+                    "type": KIND,
+                    "status": "True",
+                    "reason": "GatesOpen",
+                    "message": "every gate is open",
+                    "lastHeartbeatTime": "2026-01-01T12:00:00Z",
+                    "lastTransitionTime": "2026-01-01T12:00:00Z",
+                }]},
+            }))
+        );
+    }
+
+    #[test]
+    fn what_the_node_says_already_is_not_written_again_whenever_it_was_written() {
+        let told = PublishedCondition::new(KIND, State::Closed, false, "agent: refused");
+        let mut known = told.patch(&node(&json!([])), false, now()).unwrap();
+        let conditions = known["status"]["conditions"].take();
+        let later = "2026-02-01T12:00:00Z".parse().unwrap();
+        assert_eq!(told.patch(&node(&conditions), false, later), None);
+    }
+
+    #[test]
+    fn what_was_written_before_the_boot_is_written_again_and_what_it_had_earned_is_not_kept() {
+        let open = PublishedCondition::new(KIND, State::Open, true, "");
+        let stabilizing = PublishedCondition::new(KIND, State::Open, false, "");
+        let known = open.patch(&node(&json!([])), false, now()).unwrap();
+        let node = node(&known["status"]["conditions"]);
+        let later = "2026-02-01T12:00:00Z".parse().unwrap();
+        assert_eq!(stabilizing.patch(&node, false, later), None);
+        for (told, status, since) in [
+            (open, "True", "2026-01-01T12:00:00Z"),
+            (stabilizing, "False", "2026-02-01T12:00:00Z"),
+        ] {
+            let patch = told.patch(&node, true, later).unwrap();
+            let condition = &patch["status"]["conditions"][0];
+            assert_eq!(condition["status"], status);
+            assert_eq!(condition["lastTransitionTime"], since);
+            assert_eq!(condition["lastHeartbeatTime"], "2026-02-01T12:00:00Z");
+        }
+    }
+
+    #[test]
+    fn another_message_alone_is_told_apart_from_another_state() {
+        let known = json!([{"type": KIND, "status": "False", "reason": "GatesClosed", "message": "agent: 1"}]);
+        for (gates, message, expected) in [
+            (State::Closed, "agent: 2", true),
+            (State::Closed, "agent: 1", false),
+            (State::Unknown, "agent: 2", false),
+        ] {
+            let told = PublishedCondition::new(KIND, gates, false, message);
+            assert_eq!(
+                told.differs_in_words_alone(&node(&known)),
+                expected,
+                "{gates:?} {message}"
+            );
+        }
+        let told = PublishedCondition::new(KIND, State::Closed, false, "agent: 2");
+        assert!(!told.differs_in_words_alone(&node(&json!([]))));
+    }
+
+    #[test]
+    fn the_time_of_the_transition_moves_with_the_status_alone() {
+        let before = json!([{"type": KIND, "status": "False", "reason": "GatesClosed", "message": "old", "lastTransitionTime": "2025-01-01T00:00:00Z"}]);
+        for (gates, expected) in [
+            (State::Closed, "2025-01-01T00:00:00Z"),
+            (State::Unknown, "2026-01-01T12:00:00Z"),
+        ] {
+            let told = PublishedCondition::new(KIND, gates, false, "new");
+            let patch = told.patch(&node(&before), false, now()).unwrap();
+            let condition = &patch["status"]["conditions"][0];
+            assert_eq!(condition["lastTransitionTime"], expected);
+            assert_eq!(condition["lastHeartbeatTime"], "2026-01-01T12:00:00Z");
+        }
+    }
+
+    #[test]
+    fn a_message_is_bounded_and_has_nothing_invisible() {
+        let told = PublishedCondition::new(KIND, State::Closed, false, &"a\n".repeat(10_000));
+        assert!(told.message.starts_with("a\\na\\n"));
+        assert_eq!(told.message.chars().count(), MAX_MESSAGE + 1);
+    }
+}

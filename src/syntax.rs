@@ -1,0 +1,287 @@
+//! The forms that strings of the file must have.
+
+use std::net::IpAddr;
+
+use http::{HeaderName, HeaderValue};
+use schemars::transform::Transform;
+use schemars::{Schema, json_schema};
+use serde_json::Value;
+
+use crate::text::without_secrets;
+
+/// A form, and the words for it.
+pub(crate) struct Syntax {
+    /// Completes "must be …".
+    pub(crate) expected: &'static str,
+    /// In bytes.
+    pub(crate) longest: Option<usize>,
+    /// The form as far as a regular expression can say it, for the schema: whatever holds matches. Without look-around
+    /// and with escapes that every dialect has.
+    pub(crate) pattern: &'static str,
+    pub(crate) holds: fn(&str) -> bool,
+}
+
+impl Syntax {
+    /// The error is a whole message: `must be …, not "…"`.
+    pub(crate) fn check(&self, text: &str) -> Result<(), String> {
+        if self.longest.is_none_or(|longest| text.len() <= longest) && (self.holds)(text) {
+            Ok(())
+        } else {
+            Err(format!("must be {}, not {}", self.expected, shown(text)))
+        }
+    }
+}
+
+/// A string of a form.
+pub(crate) struct Form(pub(crate) &'static Syntax);
+
+impl Transform for Form {
+    fn transform(&mut self, schema: &mut Schema) {
+        add_words(schema, &format!("Must be {}.", self.0.expected));
+        let form = self.0.schema().to_value();
+        schema
+            .ensure_object()
+            .extend(form.as_object().cloned().unwrap_or_default());
+    }
+}
+
+/// A list of strings of a form.
+pub(crate) struct Each(pub(crate) &'static Syntax);
+
+impl Transform for Each {
+    fn transform(&mut self, schema: &mut Schema) {
+        add_words(schema, &format!("Each must be {}.", self.0.expected));
+        schema.insert("items".into(), self.0.schema().into());
+    }
+}
+
+/// Labels and the values that they must have.
+pub(crate) fn labels(schema: &mut Schema) {
+    schema.insert("propertyNames".into(), QUALIFIED_NAME.schema().into());
+    schema.insert("additionalProperties".into(), LABEL_VALUE.schema().into());
+}
+
+impl Syntax {
+    /// A string of this form.
+    pub(crate) fn schema(&self) -> Schema {
+        let mut schema = json_schema!({"type": "string", "pattern": self.pattern});
+        if let Some(longest) = self.longest {
+            schema.insert("maxLength".into(), longest.into());
+        }
+        schema
+    }
+}
+
+fn add_words(schema: &mut Schema, words: &str) {
+    let said = schema.get("description").and_then(Value::as_str);
+    let said = said.map_or_else(|| words.to_owned(), |said| format!("{said} {words}"));
+    schema.insert("description".into(), said.into());
+}
+
+/// Names of rules and gates; `IsDNS1123Label` in k8s.io/apimachinery/pkg/util/validation.
+pub(crate) const DNS_LABEL: Syntax = Syntax {
+    expected: "at most 63 lower-case letters, digits or '-', beginning and ending with a letter or digit",
+    longest: Some(63),
+    pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    holds: is_dns_label,
+};
+
+/// Names of Nodes; `IsDNS1123Subdomain` there.
+pub(crate) const DNS_SUBDOMAIN: Syntax = Syntax {
+    expected: "at most 253 lower-case letters, digits, '-' or '.', each part beginning and ending with a letter or digit",
+    longest: Some(253),
+    pattern: r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    holds: is_dns_subdomain,
+};
+
+/// Keys of taints and labels; `IsQualifiedName` there.
+pub(crate) const QUALIFIED_NAME: Syntax = Syntax {
+    expected: "a qualified name ([DNS-DOMAIN/]NAME, NAME at most 63 letters, digits, '-', '_' or '.', \
+               beginning and ending with a letter or digit)",
+    longest: Some(253 + 1 + 63),
+    pattern: r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$",
+    holds: |text| match text.split_once('/') {
+        Some((prefix, name)) => {
+            prefix.len() <= 253 && is_dns_subdomain(prefix) && is_label_name(name)
+        }
+        None => is_label_name(text),
+    },
+};
+
+/// Values of taints and labels; `IsValidLabelValue` there.
+pub(crate) const LABEL_VALUE: Syntax = Syntax {
+    expected: "empty or at most 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit",
+    longest: Some(63),
+    pattern: "^([A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?)?$",
+    holds: |text| text.is_empty() || is_label_name(text),
+};
+
+/// Names of CSI drivers; `ValidateCSIDriverName` in k8s.io/kubernetes/pkg/apis/core/validation.
+pub(crate) const CSI_DRIVER_NAME: Syntax = Syntax {
+    expected: "the name of a CSI driver (at most 63 letters, digits, '-' or '.', each part beginning and ending with \
+               a letter or digit)",
+    longest: Some(63),
+    pattern: r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*$",
+    holds: |text| is_dns_subdomain(&text.to_ascii_lowercase()),
+};
+
+pub(crate) const ABSOLUTE_PATH: Syntax = Syntax {
+    expected: "an absolute path",
+    longest: None,
+    pattern: r"^/[^\x00]*$",
+    holds: is_absolute_path,
+};
+
+/// `sun_path` has 108 bytes, the last of them NUL: unix(7).
+pub(crate) const SOCKET_PATH: Syntax = Syntax {
+    expected: "an absolute path of at most 107 bytes",
+    longest: Some(107),
+    pattern: r"^/[^\x00]*$",
+    holds: is_absolute_path,
+};
+
+pub(crate) const HOST: Syntax = Syntax {
+    expected: "a host name or an address without port (IPv6 without brackets)",
+    longest: None,
+    pattern: "^([-_.A-Za-z0-9]+|[.0-9A-Fa-f]*:[.0-9A-Fa-f]*:[.:0-9A-Fa-f]*)$",
+    holds: |text| {
+        let is_name_char = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        text.parse::<IpAddr>().is_ok() || (!text.is_empty() && text.chars().all(is_name_char))
+    },
+};
+
+/// What stands in a request line: RFC 9112 section 3.2.1, origin-form.
+pub(crate) const REQUEST_PATH: Syntax = Syntax {
+    expected: "a path that begins with '/', with an optional query, percent-encoded and without '#'",
+    longest: None,
+    pattern: "^/[!\"$-~]*$",
+    holds: |text| {
+        text.starts_with('/')
+            && text.chars().all(|c| c.is_ascii_graphic() && c != '#')
+            && text.parse::<http::uri::PathAndQuery>().is_ok()
+    },
+};
+
+pub(crate) const HEADER_NAME: Syntax = Syntax {
+    expected: "a header name",
+    longest: None,
+    pattern: "^[-!#$%&'*+.^_`|~0-9A-Za-z]+$",
+    holds: |text| HeaderName::from_bytes(text.as_bytes()).is_ok(),
+};
+
+pub(crate) const HEADER_VALUE: Syntax = Syntax {
+    expected: "a header value without control characters",
+    longest: None,
+    pattern: r"^[^\x00-\x08\x0a-\x1f\x7f]*$",
+    holds: |text| HeaderValue::from_str(text).is_ok(),
+};
+
+/// RFC 6901 section 3.
+pub(crate) const JSON_POINTER: Syntax = Syntax {
+    expected: "a JSON pointer such as /status/0/state (with ~0 for '~' and ~1 for '/' in a name)",
+    longest: None,
+    pattern: "^(/([^~]|~[01])*)?$",
+    holds: |text| {
+        let escapes = text.split('~').skip(1);
+        (text.is_empty() || text.starts_with('/'))
+            && escapes
+                .map(|rest| rest.chars().next())
+                .all(|escape| matches!(escape, Some('0' | '1')))
+    },
+};
+
+/// The `name` of a network: letters and digits, then also `_`, `.`, `-` (CNI specification, section 1).
+pub(crate) const NETWORK_NAME: Syntax = Syntax {
+    expected: "a network name (a letter or digit, then letters, digits, '_', '.' or '-')",
+    longest: None,
+    pattern: "^[A-Za-z0-9][-_.A-Za-z0-9]*$",
+    holds: |text| {
+        text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+    },
+};
+
+/// The `type` of a plugin, which is the name of its program.
+pub(crate) const PLUGIN_TYPE: Syntax = Syntax {
+    expected: "the name of a plugin's program, without a directory",
+    longest: None,
+    pattern: r"^[^/\x00]+$",
+    holds: |text| !text.is_empty() && !text.contains(['/', '\0']),
+};
+
+/// An argument of a program, as execve(2) can pass it.
+pub(crate) const ARGUMENT: Syntax = Syntax {
+    expected: "a string without NUL",
+    longest: None,
+    pattern: r"^[^\x00]*$",
+    holds: |text| !text.contains('\0'),
+};
+
+/// A container image. What more is wrong with one, the container runtime says.
+pub(crate) const IMAGE: Syntax = Syntax {
+    expected: "the name of an image, such as registry.example.com/untaint:1.0",
+    longest: None,
+    pattern: "^[!-~]+$",
+    holds: |text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()),
+};
+
+pub(crate) const SELINUX_TYPE: Syntax = Syntax {
+    expected: "an SELinux type (letters, digits, '_' or '.'), such as spc_t",
+    longest: None,
+    pattern: "^[_.A-Za-z0-9]+$",
+    holds: |text| {
+        let is_inner = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
+        !text.is_empty() && text.chars().all(is_inner)
+    },
+};
+
+/// Text that a body must contain: the empty one always is there.
+pub(crate) const SEARCHED_TEXT: Syntax = Syntax {
+    expected: "some text",
+    longest: None,
+    pattern: r"^[\s\S]+$",
+    holds: |text| !text.is_empty(),
+};
+
+/// `text` in quotes, on one line, cut if it is long, without the secrets of a URL.
+pub(crate) fn shown(text: &str) -> String {
+    format!("{:?}", shortened(&without_secrets(text)))
+}
+
+/// The beginning of `text`.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 80;
+    let mut start: String = text.chars().take(MOST).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    start
+}
+
+fn is_absolute_path(text: &str) -> bool {
+    text.starts_with('/') && !text.contains('\0')
+}
+
+fn is_dns_label(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.chars().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// Its labels may be longer than 63 characters: upstream checks only the whole.
+fn is_dns_subdomain(text: &str) -> bool {
+    text.split('.').all(is_dns_label)
+}
+
+fn is_label_name(text: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    let is_inner = |c: char| is_end(c) || "-_.".contains(c);
+    (1..=63).contains(&text.len())
+        && text.chars().all(is_inner)
+        && text.starts_with(is_end)
+        && text.ends_with(is_end)
+}
+
+#[cfg(test)]
+mod tests;
