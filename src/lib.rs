@@ -11,13 +11,14 @@ mod blocking;
 pub mod boot;
 pub mod incident;
 mod rate_limit;
-pub(crate) mod syntax;
 mod text;
 
-// Files, and what they mean.
 pub mod fs_watch;
+pub(crate) mod syntax;
+
 pub mod taint;
 
+// What is asked for, and what a CNI directory means.
 pub mod config;
 
 pub mod conflist;
@@ -31,6 +32,7 @@ pub mod node;
 pub mod gate;
 
 pub mod notification;
+
 pub mod rule;
 
 // What people see.
@@ -38,10 +40,10 @@ pub mod status;
 
 pub mod events;
 pub mod metrics;
+pub mod reload;
 
 // The program.
 pub mod manifests;
-pub mod reload;
 
 pub mod agent;
 

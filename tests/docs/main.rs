@@ -8,6 +8,7 @@
 
 mod document;
 mod generated;
+mod layers;
 mod reference;
 mod schema;
 
