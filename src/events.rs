@@ -7,7 +7,7 @@ use kube::runtime::events::{Event, EventType};
 
 use crate::config::DeadlineAction;
 use crate::node::patch::Action;
-use crate::notification::{Notification, RuleEvent};
+use crate::rule::{Notification, RuleEvent};
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
 
@@ -98,7 +98,12 @@ impl Reason {
 
 /// The Event of a notice, if it is worth one; an Event is a write, so a dry run has none. Pure.
 pub fn event(notice: &Notification) -> Option<Event> {
-    let Notification { rule, taint, .. } = notice;
+    let Notification {
+        rule,
+        taint,
+        waits_for,
+        ..
+    } = notice;
     let (reason, note) = match &notice.event {
         _ if notice.dry_run => return None,
         RuleEvent::Tainted
@@ -116,11 +121,11 @@ pub fn event(notice: &Notification) -> Option<Event> {
             Reason::TaintRemovedByOther,
             format!("Somebody else removed the taint {taint} before rule {rule} was ready"),
         ),
-        RuleEvent::LongWait { waits_for } => (
+        RuleEvent::LongWait => (
             Reason::RemovalWaiting,
             format!("The taint {taint} is still there (rule {rule}): {waits_for}"),
         ),
-        RuleEvent::PutBack { waits_for } => (
+        RuleEvent::PutBack => (
             Reason::TaintPutBack,
             format!("Put the taint {taint} back (rule {rule}): {waits_for}"),
         ),
@@ -141,11 +146,7 @@ pub fn event(notice: &Notification) -> Option<Event> {
                 ),
             )
         }
-        RuleEvent::Deadline {
-            after,
-            action,
-            waits_for,
-        } => {
+        RuleEvent::Deadline { after, action } => {
             let then = match action {
                 DeadlineAction::Keep => "stays until every gate is open",
                 DeadlineAction::Remove => "is removed all the same",

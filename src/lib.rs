@@ -31,8 +31,6 @@ pub mod node;
 // Gates, and what is decided by them.
 pub mod gate;
 
-pub mod notification;
-
 pub mod rule;
 
 // What people see.

@@ -1,7 +1,10 @@
-//! The decision: a rule, the Node and the gates, at some time, give what is to be done. Pure.
+//! The decision: what to do, by a rule, the Node, the gates and the time. Pure.
 
+mod changes;
 mod decide;
 mod decision;
+mod event;
+pub mod publication;
 mod published_condition;
 mod retaint_timer;
 mod taint_presence;
@@ -11,9 +14,11 @@ use std::time::Instant;
 use crate::boot::Boot;
 use crate::config::Rule;
 use crate::gate::State;
+use crate::node::patch::Action;
 use crate::node::view::NodeView;
 use crate::rate_limit::TokenBucket;
-pub use decision::{Decision, Occurrence};
+pub use decision::Decision;
+pub use event::{Notification, RuleEvent};
 pub use published_condition::PublishedCondition;
 use retaint_timer::RetaintTimer;
 use taint_presence::TaintPresence;
@@ -31,6 +36,10 @@ pub struct RuleState {
     retaint_timer: RetaintTimer,
     taint_presence: TaintPresence,
     tokens: TokenBucket,
+    /// The own change that may have taken effect without an answer.
+    unanswered: Option<Action>,
+    /// The server's message while it refuses the own change.
+    denied: Option<String>,
 }
 
 impl RuleState {
@@ -45,10 +54,11 @@ impl RuleState {
             retaint_timer: RetaintTimer::new(boot),
             taint_presence: TaintPresence::default(),
             tokens: TokenBucket::WRITES,
+            unanswered: None,
+            denied: None,
         }
     }
 
-    /// The rule.
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
@@ -63,7 +73,7 @@ impl RuleState {
         self.uid.as_deref()
     }
 
-    /// Grows whenever the gates must start afresh. What they said in an earlier round is no evidence.
+    /// Grows whenever the gates must start afresh. What they found in an earlier round is no evidence.
     pub fn round(&self) -> u64 {
         self.round
     }
@@ -73,7 +83,7 @@ impl RuleState {
         self.has_use_for_gates(self.decision)
     }
 
-    /// A rule that does something without the taint, too, never lets its gates rest.
+    /// A rule with `retaint` or `publishCondition` needs its gates without the taint as well.
     fn has_use_for_gates(&self, decision: Decision) -> bool {
         match decision {
             Decision::NotSelected => false,
@@ -84,21 +94,21 @@ impl RuleState {
         }
     }
 
-    /// Takes in what the gates say together in this [`Self::round`]. To be told of every change, at once.
+    /// Records the state of the gates together in this [`Self::round`]. The caller reports every change at once.
     pub fn observe(&mut self, now: Instant, gates: State) {
         self.open_since = (gates == State::Open).then(|| self.open_since.unwrap_or(now));
         self.retaint_timer.observe(now, gates);
     }
 
-    /// The process has been stopped or starved until `now`: what the gates said before is too old to count on.
+    /// The process has been stopped or starved until `now`: what the gates found before is too old to count.
     pub fn paused(&mut self, now: Instant) {
         self.start_afresh(now);
     }
 
-    /// The Node is not watched at `now`: whatever hit the API server may have closed gates too, on every node at once. A
-    /// put-back counts from when that is over.
+    /// The Node is not watched at `now`. The cause may have closed gates as well, on every node at once, so `retaint.after`
+    /// counts from when the Node is watched again.
     pub fn unwatched(&mut self, now: Instant) {
-        self.retaint_timer.begin_to_count(now);
+        self.retaint_timer.restart(now);
     }
 
     fn start_afresh(&mut self, now: Instant) {
@@ -106,7 +116,7 @@ impl RuleState {
         self.observe(now, State::Unknown);
     }
 
-    /// When every gate will have been open for `stableFor`, if all taint_presence so; `None` while one is not open.
+    /// When every gate will have been open for `stableFor`, if all stays so; `None` while one is not open.
     pub fn stable_at(&self) -> Option<Instant> {
         self.open_since.map(|since| since + self.rule.stable_for)
     }
@@ -116,18 +126,18 @@ impl RuleState {
         self.taint_presence.since()
     }
 
-    /// Goes by another version of the rule from now on. What is known of the taint stays; `gates` is as for
-    /// [`Self::observe`], of the gates of this version.
+    /// Follows another version of the rule. What is known of the taint stays. `gates` is as for [`Self::observe`], of the
+    /// gates of this version.
     pub fn reconfigure(&mut self, now: Instant, rule: Rule, gates: State) {
         if self.rule.deadline != rule.deadline {
-            self.taint_presence.expect_another_deadline();
+            self.taint_presence.forget_deadline();
         }
         if self.rule.retaint.is_none() {
             self.retaint_timer.forget_boot();
         }
         self.rule = rule;
         self.observe(now, gates);
-        // What another version wanted written is not, before this one has decided.
+        // What another version wanted is not written before this one has decided.
         self.decision = match self.decision {
             Decision::Ready => Decision::Waiting,
             Decision::Lapsed => Decision::Absent,
@@ -135,19 +145,20 @@ impl RuleState {
         };
     }
 
-    /// Decides anew.
-    pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<Occurrence> {
+    /// Decides again, and returns what has happened.
+    pub fn step(&mut self, now: Instant, node: Option<&NodeView>) -> Option<RuleEvent> {
         let recreated = self.recreated(node);
         if recreated {
             self.tokens = TokenBucket::WRITES;
             self.retaint_timer.arm();
+            self.unanswered = None;
         }
         let before = if recreated {
             Decision::NoNode
         } else {
             self.decision
         };
-        let seen = node.map_or(Decision::NoNode, |node| self.see(node));
+        let seen = node.map_or(Decision::NoNode, |node| self.look_at(node));
         let comes_back = before.is_absent() && seen.is_tainted();
         let gates_start = !self.has_use_for_gates(before) && self.has_use_for_gates(seen);
         if recreated || comes_back || gates_start {
@@ -165,44 +176,60 @@ impl RuleState {
             self.taint_presence.begin(now);
         }
         if before.is_tainted() && seen == Decision::Absent {
-            self.retaint_timer.begin_to_count(now);
+            self.retaint_timer.restart(now);
         }
-        self.taint_presence
-            .look_at_deadline(now, self.rule.deadline);
+        self.taint_presence.update_overdue(now, self.rule.deadline);
         self.decision = match (node, seen) {
             (Some(node), Decision::Waiting) => self.decide(now, node),
             (Some(node), Decision::Absent) => self.decide_without_taint(now, node),
             _ => seen,
         };
-        // What happens comes before what has taken its time, which is told of in the next step then.
-        self.happened(before).or_else(|| self.has_taken_long(now))
+        if self.decision != Decision::Lapsed && !self.decision.is_tainted() {
+            self.denied = None;
+        }
+        // If a time passes in the same step, the next step reports that.
+        let happened = self.happened(now, before);
+        happened.or_else(|| self.has_taken_long(now))
     }
 
-    /// What became of the taint since the decision `before`.
-    fn happened(&self, before: Decision) -> Option<Occurrence> {
-        match (before, self.decision) {
-            (Decision::Limited { .. }, Decision::Limited { .. }) => None,
-            (_, Decision::Limited { .. }) => Some(Occurrence::Fight),
-            (before, after) if !before.is_tainted() && after.is_tainted() => {
-                Some(Occurrence::Tainted)
+    /// What has become of the taint since the decision `before`.
+    fn happened(&mut self, now: Instant, before: Decision) -> Option<RuleEvent> {
+        let comes = !before.is_tainted() && self.decision.is_tainted();
+        let goes = before.is_tainted() && self.decision.is_absent();
+        match (self.unanswered.take_if(|_| comes || goes), self.decision) {
+            (Some(Action::PutBack), _) if comes => {
+                self.put_back(now);
+                Some(RuleEvent::PutBack)
             }
-            (before, after) if before.is_tainted() && after.is_absent() => {
-                Some(Occurrence::RemovedByOther {
-                    ready: before.is_ready(),
-                })
+            (Some(Action::Remove), _) if goes => {
+                // It counts like any other removal.
+                self.tokens.take(now);
+                Some(RuleEvent::RemovedUnanswered)
             }
+            (_, Decision::Limited { .. }) => {
+                let is_new = !matches!(before, Decision::Limited { .. });
+                is_new.then_some(RuleEvent::Fight)
+            }
+            _ if comes => Some(RuleEvent::Tainted),
+            _ if goes => Some(RuleEvent::RemovedByOther {
+                ready: before.is_ready(),
+            }),
             _ => None,
         }
     }
 
-    fn has_taken_long(&mut self, now: Instant) -> Option<Occurrence> {
+    fn has_taken_long(&mut self, now: Instant) -> Option<RuleEvent> {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.taint_presence.overdue_at(self.rule.deadline)) {
-            self.taint_presence.tell_overdue();
-            Some(Occurrence::Deadline(self.rule.deadline.action))
-        } else if is_due(self.long_wait_at()) {
-            self.taint_presence.tell();
-            Some(Occurrence::LongWait)
+        let deadline = self.rule.deadline;
+        if is_due(self.taint_presence.report_deadline_at(deadline)) {
+            self.taint_presence.deadline_reported();
+            Some(RuleEvent::Deadline {
+                after: deadline.after,
+                action: deadline.action,
+            })
+        } else if is_due(self.report_wait_at()) {
+            self.taint_presence.wait_reported();
+            Some(RuleEvent::LongWait)
         } else {
             None
         }
@@ -213,66 +240,38 @@ impl RuleState {
         self.stable_at().is_some_and(|stable| stable <= now)
     }
 
-    /// When there will be a long wait to tell of.
-    fn long_wait_at(&self) -> Option<Instant> {
+    fn report_wait_at(&self) -> Option<Instant> {
         let waits = matches!(self.decision, Decision::Waiting | Decision::Held);
-        self.taint_presence
-            .long_at(self.rule.deadline)
-            .filter(|_| waits)
+        let at = self.taint_presence.report_wait_at(self.rule.deadline);
+        at.filter(|_| waits)
     }
 
-    /// Whether the taint has been there for too long.
+    /// Whether the Node has had the taint for the whole of `deadline.after`.
     pub fn is_overdue(&self) -> bool {
         self.taint_presence.is_overdue()
     }
 
-    /// When the decision, or what is to be told, changes by time alone.
+    /// When the decision changes, or something happens, by time alone.
     pub fn wake_at(&self) -> Option<Instant> {
-        let deadline = self.taint_presence.overdue_at(self.rule.deadline);
+        let deadline = self.taint_presence.report_deadline_at(self.rule.deadline);
         // Gates that have opened since the decision.
-        let opened = self
-            .stable_at()
-            .filter(|_| self.decision == Decision::Waiting);
-        let times = [self.decision.until(), self.long_wait_at(), deadline, opened];
+        let stable = self.stable_at();
+        let opened = stable.filter(|_| self.decision == Decision::Waiting);
+        let times = [
+            self.decision.until(),
+            self.report_wait_at(),
+            deadline,
+            opened,
+        ];
         times.into_iter().flatten().min()
     }
 
-    /// Whether `node` is another Node than the one before, and remembers it.
+    /// Records the Node, and returns whether it is another one than before.
     fn recreated(&mut self, node: Option<&NodeView>) -> bool {
         let Some(node) = node else { return false };
         self.uid
             .replace(node.metadata.uid.clone())
             .is_some_and(|uid| uid != node.metadata.uid)
-    }
-
-    /// A removal succeeded: what comes next is not somebody else's doing.
-    pub fn removed(&mut self, now: Instant) {
-        self.decision = Decision::Absent;
-        self.taint_presence.end();
-        self.retaint_timer.begin_to_count(now);
-        if !self.runs_gates() {
-            self.observe(now, State::Unknown);
-        }
-        self.removed_without_answer(now);
-    }
-
-    /// A removal has turned out to have succeeded: it counts like any other.
-    pub fn removed_without_answer(&mut self, now: Instant) {
-        self.tokens.take(now);
-    }
-
-    /// The taint has been put back: what comes next is not somebody else's doing. If they take it off although a gate is
-    /// closed, that is their decision: it is not put back again before every gate has been open.
-    pub fn put_back(&mut self, now: Instant) {
-        self.decision = Decision::Waiting;
-        self.taint_presence.begin(now);
-        self.retaint_timer.disarm();
-    }
-
-    /// The taint was put back, and is not there all the same: somebody who may decides so, as above.
-    pub fn put_back_undone(&mut self) {
-        self.decision = Decision::Absent;
-        self.retaint_timer.disarm();
     }
 }
 

@@ -1,17 +1,16 @@
-//! The writes of conditions, beside the changes of taints and never in their way.
+//! The writes of conditions. They never delay a change of taints.
 
 use std::time::Instant;
 
 use tracing::{debug, info, warn};
 
 use super::Agent;
-use super::pending::{Answer, Pending};
-use crate::api::ApiError;
+use super::slot::Answer;
 use crate::backoff::jittered;
 use crate::node;
 use crate::rate_limit::Repetition;
+use crate::rule::publication::Next;
 
-/// The write of a condition.
 pub(super) struct ConditionWrite {
     /// The condition's type.
     kind: String,
@@ -22,17 +21,13 @@ pub(super) struct ConditionWrite {
 /// What the writes of all conditions share.
 #[derive(Default)]
 pub(super) struct ConditionWrites {
-    /// Not before, as the server has it.
+    /// The server asks for no write before this time.
     not_before: Option<Instant>,
-    /// Whether the last one failed because the credentials were refused.
-    refused: bool,
     failure: Repetition,
 }
 
 impl ConditionWrites {
-    fn take(&mut self, now: Instant, condition: &str, answer: &Answer) {
-        let error = answer.as_ref().err();
-        self.refused = error.is_some_and(ApiError::refuses_credentials);
+    fn answered(&mut self, now: Instant, condition: &str, answer: &Answer) {
         match answer {
             Ok(_) if self.failure.end() => info!(condition, "published a condition again"),
             Ok(_) => debug!(condition, "published a condition"),
@@ -50,58 +45,57 @@ impl ConditionWrites {
         }
     }
 
-    pub(super) fn are_refused(&self) -> bool {
-        self.refused
-    }
-
-    /// A wait that the server asked for applied to the credentials before these.
-    pub(super) fn credentials_renewed(&mut self) {
-        if std::mem::take(&mut self.refused) {
-            self.not_before = None;
-        }
+    pub(super) fn retry_now(&mut self) {
+        self.not_before = None;
     }
 }
 
-impl<'a> Agent<'a> {
-    /// Starts the write of the first condition that is due now, if there is one.
-    pub(super) fn next_condition(&mut self, now: Instant) -> Pending<'a, ConditionWrite> {
-        let node = self.latest.get();
-        let mut due = self.rules.iter_mut();
-        let (since_boot, not_before) = (&self.since_boot, self.conditions.not_before);
-        let due = due.find_map(|rule| rule.next_condition(now, node, since_boot, not_before));
-        let Some(((kind, patch), node)) = due.zip(node) else {
-            return Pending::NONE;
-        };
-        let uid = node.metadata.uid.clone();
-        let write = ConditionWrite {
-            kind,
-            uid: uid.clone(),
-        };
-        let (api, name) = (self.api, self.node_name.clone());
-        Pending::new(write, async move {
-            node::patch_status(api, &name, &uid, &patch).await
-        })
-    }
-
-    /// Takes in the answer.
-    pub(super) fn take_condition(&mut self, write: &ConditionWrite, answer: Answer) {
-        let now = Instant::now();
-        self.conditions.take(now, &write.kind, &answer);
+impl Agent<'_> {
+    pub(super) fn send_condition(&mut self, now: Instant) {
+        if !self.condition_slot.is_idle() {
+            return;
+        }
+        let (node, not_before) = (self.latest.get(), self.condition_writes.not_before);
+        let mut due_at = None;
         for rule in &mut self.rules {
-            rule.condition_written(now, &write.kind, answer.as_ref().err());
-        }
-        match answer {
-            Ok(node) => {
-                self.connection.request_succeeded();
-                self.offer_answer(&write.uid, node);
+            match (
+                rule.next_condition(now, node, &self.since_boot, not_before),
+                node,
+            ) {
+                (Next::Send { kind, patch }, Some(node)) => {
+                    let (api, name) = (self.api, self.node_name.clone());
+                    let uid = node.metadata.uid.clone();
+                    let write = ConditionWrite {
+                        kind,
+                        uid: uid.clone(),
+                    };
+                    self.condition_slot.send(write, async move {
+                        node::patch_status(api, &name, &uid, &patch).await
+                    });
+                    return;
+                }
+                (Next::Wait(until), _) => due_at = due_at.into_iter().chain(until).min(),
+                (Next::Send { .. }, None) => {}
             }
-            Err(error) if error.is_not_found() => self.gone(&write.uid),
-            Err(error) => self.request_failed(&error),
         }
+        self.condition_slot.wait_until(due_at);
     }
 
-    /// Whether a rule still wants it.
-    pub(super) fn wants(&self, write: &ConditionWrite) -> bool {
-        self.rules.iter().any(|rule| rule.publishes(&write.kind))
+    pub(super) fn condition_answered(&mut self, write: &ConditionWrite, answer: Answer) {
+        let now = Instant::now();
+        self.condition_writes.answered(now, &write.kind, &answer);
+        for rule in &mut self.rules {
+            rule.condition_answered(now, &write.kind, answer.as_ref().err());
+        }
+        if answer.is_ok() {
+            self.connection.request_succeeded();
+        }
+        self.observe_answer(&write.uid, answer);
+    }
+
+    pub(super) fn cancel_unwanted_condition(&mut self) {
+        let rules = &self.rules;
+        self.condition_slot
+            .cancel_unless(|write| rules.iter().any(|rule| rule.publishes(&write.kind)));
     }
 }

@@ -1,4 +1,4 @@
-//! What people are told of the connection to the API server.
+//! The log lines about the connection to the API server.
 
 use std::time::Instant;
 
@@ -7,7 +7,6 @@ use tracing::{debug, info, warn};
 use crate::api::ApiError;
 use crate::rate_limit::Repetition;
 
-/// Successes and failures of the watch and of other requests.
 #[derive(Default)]
 pub(super) struct Connection {
     watching: bool,
@@ -29,13 +28,13 @@ impl Connection {
         }
     }
 
-    /// What the watch told may be out of date: it has ended, and the next one has not told all yet.
+    /// The watch has ended, and the next one has not synced yet: what is known may be out of date.
     pub(super) fn outdated(&mut self) {
         self.watching = false;
         debug!("the next watch takes long to begin");
     }
 
-    /// Without an error, the server ended the watch in good order: it goes on where it was.
+    /// Without an error, the server ended the watch in good order, and the next watch continues there.
     pub(super) fn watch_ended(&mut self, error: Option<&ApiError>) {
         let Some(error) = error else {
             debug!("the watch ended; watching again");
@@ -53,7 +52,7 @@ impl Connection {
         self.request_failure.end();
     }
 
-    /// What a 4xx leads to, such as a conflict or a denial, is told by who acts on it.
+    /// Whoever acts on a 4xx, such as a conflict or a denial, logs what follows.
     pub(super) fn request_failed(&mut self, error: &ApiError) {
         let message = error.to_string();
         let is_trouble = error

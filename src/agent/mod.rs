@@ -1,17 +1,17 @@
-//! The only composer: brings the watch, the gates, the decisions and the writes together in one loop.
+//! The loop that joins the watch, the gates, the decisions and the writes. Nothing else composes them.
 
-mod calls;
 mod conditions;
 mod connection;
 mod node_watch;
 mod notifier;
 mod once;
-mod pending;
 mod reload;
-mod renewal;
+mod requests;
 mod rule;
 mod self_check;
-mod snapshot;
+mod slot;
+mod status;
+mod taints;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,48 +30,46 @@ use crate::gate::run::GateContext;
 use crate::incident::Incident;
 use crate::metrics::Counters;
 use crate::node;
-use crate::node::patch::Change;
-use crate::node::self_check::SelfCheck;
+use crate::node::self_check::{Probe, SelfCheck};
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
+use crate::rule::RuleState;
 use crate::status::{ConfigurationStatus, Status};
-use conditions::ConditionWrites;
+use conditions::{ConditionWrite, ConditionWrites};
 use connection::Connection;
 use notifier::Notifier;
 use once::Once;
-use pending::Pending;
-use renewal::Renewal;
 use rule::RuleRunner;
+use slot::{Renewal, Slot};
+use taints::TaintRequest;
 
-/// Watch news and gate updates that wait for the loop. Senders wait when it is full: nothing is dropped.
+/// Updates from the watch and from gates that wait for the loop. Senders wait when it is full: nothing is dropped.
 const QUEUE: usize = 16;
 
-/// When the loop comes round later than it should by more than this, the process, its cgroup or the machine stood still.
+/// If the loop wakes later than it should by more than this, the process, its cgroup or the machine was paused.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What the agent is to do.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The own Node, by its `metadata.name`.
     pub node_name: String,
     /// Return once every configured taint has been gone for so long.
     pub once: Option<Duration>,
-    /// Write nothing, whatever the rules say.
+    /// Write nothing.
     pub dry_run: bool,
-    /// See whether a policy holds the account.
+    /// Check whether a policy holds the account.
     pub policy_check: bool,
-    /// Count here what happens.
     pub counters: Counters,
-    /// Tell of it here, where the configuration says so.
+    /// Where to send Events, if the configuration asks for them.
     pub events: Option<events::Sender>,
 }
 
-/// Answers that the loop is alive.
+/// The loop answers while it is alive.
 pub type Ping = oneshot::Sender<()>;
 
-/// Runs for ever or, with [`Options::once`], until the Node is free of the configured taints. Begins with the
-/// configuration `loaded`, and goes on with those that come by `reloads`.
+/// Runs for ever or, with [`Options::once`], until the Node is free of the configured taints. Follows the configuration
+/// `loaded`, and then those that come by `reloads`.
 pub async fn run(
     loaded: Loaded,
     reloads: mpsc::Receiver<Reload>,
@@ -80,13 +78,13 @@ pub async fn run(
     status: watch::Sender<Option<Status>>,
     pings: mpsc::Receiver<Ping>,
 ) {
-    let (news, heard) = mpsc::channel(QUEUE);
+    let (updates, watched) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
-    let watching = api_watch::run(&api, collection, news, is_urgent);
+    let watching = api_watch::run(&api, collection, updates, is_urgent);
     let agent = Agent::new(loaded, &api, options, status, urgent);
     tokio::select! {
-        () = agent.work(heard, reloads, pings) => {}
+        () = agent.work(watched, reloads, pings) => {}
         () = watching => {}
     }
 }
@@ -97,7 +95,7 @@ struct Agent<'a> {
     dry_run: bool,
     configuration: ConfigurationStatus,
     rules: Vec<RuleRunner>,
-    /// For the gates of rules to come.
+    /// For the gates of later rules.
     context: GateContext,
     notifier: Notifier,
     /// The boot that this process came up with, if it did.
@@ -106,25 +104,28 @@ struct Agent<'a> {
     /// Judges what of the Node was written since the boot.
     witness: NodeWitness,
     since_boot: SinceBoot,
-    seen: bool,
+    node_seen: bool,
     writes: Writes,
-    /// When the writes have something to do by time alone.
-    write_at: Option<Instant>,
-    conditions: ConditionWrites,
+    taint_slot: Slot<'a, TaintRequest>,
+    condition_writes: ConditionWrites,
+    condition_slot: Slot<'a, ConditionWrite>,
     /// `None`: switched off.
     self_check: Option<SelfCheck>,
-    /// When it has something to do by time alone.
-    check_at: Option<Instant>,
-    renewal: Renewal,
+    self_check_slot: Slot<'a, Probe>,
     once: Option<Once>,
+    /// The last look of `run --once`, at the Node with this uid.
+    last_look_slot: Slot<'a, String>,
+    renewal: Renewal,
+    /// While open gates count for something, the loop must wake by then.
+    alive_until: Option<Instant>,
     urgent: watch::Sender<bool>,
     connection: Connection,
-    /// The last of any request, be it the agent's or not.
+    /// The last failure of any request, including those of gates and Events.
     failures: watch::Receiver<Option<Incident>>,
     /// For the gates that look at the Node.
-    sight: watch::Sender<NodeSnapshot>,
+    snapshots: watch::Sender<NodeSnapshot>,
     status: watch::Sender<Option<Status>>,
-    updates: mpsc::Receiver<Update>,
+    gate_updates: mpsc::Receiver<Update>,
 }
 
 impl<'a> Agent<'a> {
@@ -136,10 +137,10 @@ impl<'a> Agent<'a> {
         urgent: watch::Sender<bool>,
     ) -> Self {
         let self_check = self_check::begin(&options);
-        let (sender, updates) = mpsc::channel(QUEUE);
-        let (sight, node) = watch::channel(NodeSnapshot::default());
+        let (updates, gate_updates) = mpsc::channel(QUEUE);
+        let (snapshots, node) = watch::channel(NodeSnapshot::default());
         let context = GateContext {
-            updates: sender,
+            updates,
             observation: ObservationContext {
                 api: Some(Arc::clone(api)),
                 node_name: options.node_name.clone(),
@@ -159,90 +160,68 @@ impl<'a> Agent<'a> {
             latest: Latest::default(),
             witness: NodeWitness::new(boot::id()),
             since_boot: SinceBoot::default(),
-            seen: false,
+            node_seen: false,
             writes: Writes::default(),
-            write_at: None,
-            conditions: ConditionWrites::default(),
+            taint_slot: Slot::default(),
+            condition_writes: ConditionWrites::default(),
+            condition_slot: Slot::default(),
             self_check,
-            check_at: None,
-            renewal: Renewal::default(),
+            self_check_slot: Slot::default(),
             once: options.once.map(Once::new),
+            last_look_slot: Slot::default(),
+            renewal: Renewal::default(),
+            alive_until: None,
             urgent,
             connection: Connection::default(),
             failures: api.last_failure(),
-            sight,
+            snapshots,
             status,
-            updates,
+            gate_updates,
         };
         agent.follow(loaded.configuration);
-        // Rules that come later have not come up with the boot.
+        // Later rules have not come up with the boot.
         agent.boot = None;
         agent
     }
 
     async fn work(
         mut self,
-        mut heard: mpsc::Receiver<WatchUpdate<NodeView>>,
+        mut watched: mpsc::Receiver<WatchUpdate<NodeView>>,
         mut reloads: mpsc::Receiver<Reload>,
         mut pings: mpsc::Receiver<Ping>,
     ) {
-        let mut pending = Pending::NONE;
-        let mut writing = Pending::NONE;
-        let mut checking = Pending::NONE;
-        let mut alive_until = None;
         loop {
-            // All that is known comes before what follows from it.
-            while let Ok(news) = heard.try_recv() {
-                self.hear(news);
+            // The agent applies everything that is known before it decides.
+            while let Ok(update) = watched.try_recv() {
+                self.observe_watch(update);
             }
             while let Ok(reload) = reloads.try_recv() {
-                self.reload(reload, &mut pending, &mut writing);
+                self.reload(reload);
             }
             let now = Instant::now();
-            while let Ok(update) = self.updates.try_recv() {
-                self.take(now, &update);
+            while let Ok(update) = self.gate_updates.try_recv() {
+                self.observe_gate(now, &update);
             }
-            if alive_until.is_some_and(|limit| now > limit + PAUSE) {
-                warn!("stood still; evaluating the gates afresh");
-                self.rules.iter_mut().for_each(|rule| rule.paused(now));
-            }
-            // While a change is under way, what happens to its taints may be its own doing: its answer decides.
-            self.step(now, pending.change());
-            if pending.is_none() {
-                pending = self.next_call(now);
-            }
-            if writing.is_none() {
-                writing = self.next_condition(now);
-            }
-            if checking.is_none() {
-                let idle = pending.is_none() && writing.is_none();
-                checking = self.next_self_check(now, idle);
-            }
-            self.wait_for_credentials();
+            self.notice_pause(now);
+            self.step(now);
+            self.send_requests(now);
             self.update_status();
-            // While open gates count for something, it must be noticed when this loop does not run.
-            let counts = self.rules.iter().any(RuleRunner::counts_on_gates);
-            alive_until = counts.then(|| now + PAUSE);
-            let wake = self
-                .wake_at(&pending, &writing)
-                .into_iter()
-                .chain(self.check_at)
-                .chain(alive_until)
-                .min();
+            let wake = self.wake_at();
             tokio::select! {
-                Some(news) = heard.recv() => self.hear(news),
-                Some(reload) = reloads.recv() => self.reload(reload, &mut pending, &mut writing),
-                Some(update) = self.updates.recv() => self.take(Instant::now(), &update),
-                (call, answer) = pending.answered() => {
-                    if self.take_answer(&call, answer) {
+                Some(update) = watched.recv() => self.observe_watch(update),
+                Some(reload) = reloads.recv() => self.reload(reload),
+                Some(update) = self.gate_updates.recv() => self.observe_gate(Instant::now(), &update),
+                (request, answer) = self.taint_slot.answered() => self.taints_answered(&request, answer),
+                (uid, answer) = self.last_look_slot.answered() => {
+                    if self.last_look_answered(&uid, answer) {
                         self.update_status();
                         return;
                     }
                 }
-                (write, answer) = writing.answered() => self.take_condition(&write, answer),
-                (probe, answer) = checking.answered() => self.take_self_check(&probe, &answer),
+                (write, answer) = self.condition_slot.answered() => self.condition_answered(&write, answer),
+                (probe, answer) = self.self_check_slot.answered() => self.self_check_answered(&probe, &answer),
                 () = self.renewal.done() => self.credentials_renewed(),
-                // For the snapshot alone.
+                // For the status alone.
                 Ok(()) = self.failures.changed() => {}
                 () = sleep_until(wake.unwrap_or(now).into()), if wake.is_some() => {}
                 Some(ping) = pings.recv() => { let _ = ping.send(()); }
@@ -250,46 +229,50 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// All rules but those whose taint is in the `change` under way decide anew.
-    fn step(&mut self, now: Instant, change: Option<&Change>) {
-        let sight = NodeSnapshot {
+    /// While this loop does not run, a gate may close and open unnoticed.
+    fn notice_pause(&mut self, now: Instant) {
+        if self.alive_until.is_some_and(|limit| now > limit + PAUSE) {
+            warn!("the process was paused; evaluating the gates again");
+            for rule in &mut self.rules {
+                rule.paused(now);
+            }
+        }
+    }
+
+    /// All rules decide, except those whose taint is in the change under way: what happens to it may be the agent's own
+    /// doing, and the answer shows that.
+    fn step(&mut self, now: Instant) {
+        let snapshot = NodeSnapshot {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
             since_boot: self.since_boot.clone(),
         };
+        let change = self.taint_slot.change();
         for rule in &mut self.rules {
-            if !rule.is_in(change) {
-                rule.step(now, &sight);
+            if !rule.is_changed_by(change) {
+                rule.step(now, &snapshot);
             }
         }
-        self.sight.send_if_modified(|known| {
-            *known != sight && {
-                *known = sight;
-                true
-            }
-        });
-        let node = self.latest.get();
-        let urgent = self.rules.iter().any(RuleRunner::waits_for_api);
-        self.urgent
-            .send_if_modified(|known| std::mem::replace(known, urgent) != urgent);
-        if let Some(once) = &mut self.once {
-            let is_left = |node| {
-                self.self_check
-                    .as_ref()
-                    .is_some_and(|check| check.has_left(node))
-            };
-            let settled =
-                node.is_some_and(|node| !node.may_be_tainted_by_karpenter() && !is_left(node));
-            once.step(now, settled && self.rules.iter().all(RuleRunner::is_done));
-        }
+        send_if_changed(&self.snapshots, snapshot);
+        let is_urgent = self.rules.iter().any(RuleRunner::waits_for_api);
+        send_if_changed(&self.urgent, is_urgent);
+        let mut states = self.rules.iter().map(RuleRunner::state);
+        let counts_on_gates = states.any(RuleState::counts_on_gates);
+        self.alive_until = counts_on_gates.then(|| now + PAUSE);
+        self.step_once(now);
     }
 
-    /// Takes in what a condition reported; nothing comes of it if its gate is not configured any more.
-    fn take(&mut self, now: Instant, update: &Update) {
-        for rule in &mut self.rules {
-            if rule.take(now, update) {
-                return;
-            }
-        }
+    /// Ignores the update of a gate that is not configured any more.
+    fn observe_gate(&mut self, now: Instant, update: &Update) {
+        let mut rules = self.rules.iter_mut();
+        rules.any(|rule| rule.observe_gate(now, update));
     }
+}
+
+fn send_if_changed<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
+    sender.send_if_modified(|known| {
+        let changed = *known != value;
+        *known = value;
+        changed
+    });
 }

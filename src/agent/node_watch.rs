@@ -1,4 +1,4 @@
-//! What is heard of the own Node, from the watch and in answers.
+//! What the watch delivers, and what follows from another version of the Node.
 
 use std::time::Instant;
 
@@ -11,16 +11,16 @@ use crate::node::view::NodeView;
 use crate::node::writes::Writes;
 
 impl Agent<'_> {
-    pub(super) fn hear(&mut self, news: WatchUpdate<NodeView>) {
-        match news {
-            WatchUpdate::Afresh => self.latest.begin_resync(),
-            WatchUpdate::Object(node) => self.offer(node),
-            WatchUpdate::Gone(uid) => self.gone(&uid),
+    pub(super) fn observe_watch(&mut self, update: WatchUpdate<NodeView>) {
+        match update {
+            WatchUpdate::Afresh => self.latest.begin_relist(),
+            WatchUpdate::Object(node) => self.observe_node(node),
+            WatchUpdate::Gone(uid) => self.node_deleted(&uid),
             WatchUpdate::Synced => {
                 self.connection.watching();
-                self.latest.end_resync();
+                self.latest.end_relist();
                 if self.latest.get().is_none() {
-                    self.tell_that_there_is_no_node();
+                    self.warn_of_missing_node();
                 }
             }
             WatchUpdate::Ended(error) => self.connection.watch_ended(error.as_ref()),
@@ -28,18 +28,15 @@ impl Agent<'_> {
         }
     }
 
-    pub(super) fn offer(&mut self, node: NodeView) {
-        self.seen = true;
-        if self
-            .latest
-            .get()
-            .is_some_and(|known| known.metadata.uid != node.metadata.uid)
-        {
-            // What was learnt of writes to another Node is not about this one.
+    pub(super) fn observe_node(&mut self, node: NodeView) {
+        self.node_seen = true;
+        let known = self.latest.get();
+        if known.is_some_and(|known| known.metadata.uid != node.metadata.uid) {
+            // What the writes to another Node have shown is not about this one.
             self.writes = Writes::default();
         }
         let resource_version = node.metadata.resource_version;
-        if self.latest.offer(node) {
+        if self.latest.observe(node) {
             debug!(resource_version, "saw the node");
             if let Some(node) = self.latest.get() {
                 self.since_boot = self.witness.see(node, Span::now(), Instant::now());
@@ -49,15 +46,14 @@ impl Agent<'_> {
         }
     }
 
-    pub(super) fn gone(&mut self, uid: &str) {
-        if self.latest.gone(uid) {
-            // What was learnt of writes to it is not about the next Node of this name.
+    pub(super) fn node_deleted(&mut self, uid: &str) {
+        if self.latest.deleted(uid) {
             self.writes = Writes::default();
-            self.tell_that_there_is_no_node();
+            self.warn_of_missing_node();
         }
     }
 
-    fn tell_that_there_is_no_node(&self) {
+    fn warn_of_missing_node(&self) {
         warn!(
             node = self.node_name,
             "there is no such node; waiting for it"

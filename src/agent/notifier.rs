@@ -1,12 +1,13 @@
-//! The ways in which people are told of what happens.
+//! Where notifications go: to the counters, the log and the Events.
+
+mod log;
 
 use tracing::debug;
 
 use crate::events;
 use crate::metrics::Counters;
-use crate::notification::Notification;
+use crate::rule::Notification;
 
-/// Tells of what happens to rules.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Notifier {
     counters: Counters,
@@ -18,7 +19,7 @@ impl Notifier {
         Self { counters, events }
     }
 
-    /// At first there are none.
+    /// At first there are no Events.
     pub(super) fn switch_events(&self, on: bool) {
         if let Some(events) = &self.events {
             events.switch(on);
@@ -30,26 +31,27 @@ impl Notifier {
         self.counters.begin(rule);
     }
 
-    /// Forgets what was counted of it.
     pub(super) fn forget(&self, rule: &str) {
         self.counters.forget(rule);
     }
 
-    /// `aloud`: where each telling costs a reader something, and not merely counted.
-    pub(super) fn tell(&self, notice: &Notification, aloud: bool) {
+    /// Counts, logs, and sends an Event.
+    pub(super) fn notify(&self, notice: &Notification) {
         self.counters.count(notice);
-        if !aloud {
-            debug!(?notice, "not told: it happens too often");
-            return;
-        }
-        notice.log();
+        log::write(notice);
         if let Some(events) = &self.events {
             events.send(notice);
         }
     }
 
-    /// The configuration file is bad. The log has it from where that was found.
-    pub(super) fn tell_of_bad_file(&self, node_uid: &str, problems: &str) {
+    /// For what happens too often for the log and for Events.
+    pub(super) fn count(&self, notice: &Notification) {
+        self.counters.count(notice);
+        debug!(?notice, "counted only: it happens too often");
+    }
+
+    /// Sends an Event about a bad configuration file. Whoever reads the file logs that.
+    pub(super) fn bad_file(&self, node_uid: &str, problems: &str) {
         if let Some(events) = &self.events {
             events.send_of_bad_file(node_uid, problems);
         }

@@ -2,19 +2,24 @@
 
 use std::time::{Duration, Instant};
 
+use super::Agent;
+use super::slot::Answer;
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
+use crate::node;
+use crate::node::self_check::SelfCheck;
+use crate::node::view::NodeView;
 
-/// Longest wait before another last look after one that failed.
+/// The longest wait between two last looks that fail.
 const RETRY_CAP: Duration = Duration::from_secs(5);
 const RETRY_BASE: Duration = Duration::from_secs(1);
 
 /// Waits until there has been nothing left to do for `settle`.
 pub(super) struct Once {
     settle: Duration,
-    due_at: Option<Instant>,
-    /// Whether the last look failed because the credentials were refused.
-    waits_for_credentials: bool,
+    settled_at: Option<Instant>,
+    /// Since the last look failed.
+    not_before: Option<Instant>,
     backoff: Backoff,
 }
 
@@ -22,46 +27,82 @@ impl Once {
     pub(super) fn new(settle: Duration) -> Self {
         Self {
             settle,
-            due_at: None,
-            waits_for_credentials: false,
+            settled_at: None,
+            not_before: None,
             backoff: Backoff::new(RETRY_BASE),
         }
     }
 
     /// `done`: there is nothing left to do with the Node as it is known.
-    pub(super) fn step(&mut self, now: Instant, done: bool) {
+    fn step(&mut self, now: Instant, done: bool) {
         if !done {
             self.backoff.reset();
+            self.not_before = None;
         }
-        self.due_at = done.then(|| self.due_at.unwrap_or(now + self.settle));
+        self.settled_at = done.then(|| self.settled_at.unwrap_or(now + self.settle));
     }
 
     /// When the last look is due.
-    pub(super) fn due_at(&self) -> Option<Instant> {
-        self.due_at
+    fn due_at(&self) -> Option<Instant> {
+        self.settled_at
+            .map(|at| self.not_before.unwrap_or(at).max(at))
     }
 
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.due_at.is_some_and(|due_at| due_at <= now)
+    fn is_due(&self, now: Instant) -> bool {
+        self.due_at().is_some_and(|due_at| due_at <= now)
     }
 
-    /// The last look failed: look again, but not before the server wants to be asked.
-    pub(super) fn postpone(&mut self, now: Instant, error: &ApiError) {
+    /// The last look failed: look again, but not before the server allows it.
+    fn postpone(&mut self, now: Instant, error: &ApiError) {
         let asked = error.retry_after().unwrap_or_default();
         let wait = self.backoff.next(RETRY_CAP).max(jittered(asked));
-        self.due_at = self.due_at.map(|_| now + wait);
-        self.waits_for_credentials = error.refuses_credentials();
+        self.not_before = Some(now + wait);
     }
 
-    pub(super) fn waits_for_credentials(&self) -> bool {
-        self.waits_for_credentials && self.due_at.is_some()
+    /// Ends the wait after a failure.
+    pub(super) fn retry_now(&mut self) {
+        self.not_before = None;
     }
+}
 
-    /// The credentials have changed: a look that was refused for those before is due now.
-    pub(super) fn credentials_renewed(&mut self, now: Instant) {
-        if std::mem::take(&mut self.waits_for_credentials) {
-            self.due_at = self.due_at.map(|due_at| due_at.min(now));
+impl Agent<'_> {
+    pub(super) fn step_once(&mut self, now: Instant) {
+        let is_settled = |node: &NodeView| {
+            let leftover = self.self_check.as_ref();
+            let leftover = leftover.and_then(SelfCheck::leftover_taint);
+            !node.may_be_tainted_by_karpenter() && !leftover.is_some_and(|taint| node.has(taint))
+        };
+        let is_settled = self.latest.get().is_some_and(is_settled);
+        let is_done = is_settled && self.rules.iter().all(|rule| rule.state().is_done());
+        if let Some(once) = &mut self.once {
+            once.step(now, is_done);
         }
+    }
+
+    /// Reads the Node once more when everything is done, unless a change is under way.
+    pub(super) fn send_last_look(&mut self, now: Instant) {
+        let due_at = self.once.as_ref().and_then(Once::due_at);
+        let due_at = due_at.filter(|_| self.taint_slot.is_idle());
+        let is_due = self.last_look_slot.is_due(now, due_at);
+        if let Some(node) = self.latest.get().filter(|_| is_due) {
+            let (api, name) = (self.api, self.node_name.clone());
+            let answer = async move { node::get(api, &name).await };
+            self.last_look_slot.send(node.metadata.uid.clone(), answer);
+        }
+    }
+
+    /// Returns whether `run --once` is done: the Node, as it is now, leaves nothing to do.
+    pub(super) fn last_look_answered(&mut self, uid: &str, answer: Answer) -> bool {
+        let now = Instant::now();
+        let is_read = answer.is_ok();
+        if let (Some(once), Err(error)) = (&mut self.once, &answer) {
+            once.postpone(now, error);
+        }
+        self.observe_answer(uid, answer);
+        if is_read {
+            self.step(now);
+        }
+        is_read && self.once.as_ref().is_some_and(|once| once.is_due(now))
     }
 }
 
@@ -99,16 +140,21 @@ mod tests {
     }
 
     #[test]
-    fn other_credentials_end_the_wait_after_a_look_that_was_refused_for_those_before() {
+    fn other_credentials_end_the_wait_after_a_failed_look_and_not_the_settle_time() {
         let start = Instant::now();
-        for (code, is_due) in [(401, true), (503, false)] {
-            let mut once = Once::new(Duration::ZERO);
-            once.step(start, true);
-            once.postpone(start, &refused(code, 10));
-            assert_eq!(once.waits_for_credentials(), is_due);
-            once.credentials_renewed(start);
-            assert_eq!(once.is_due(start), is_due, "{code}");
-        }
+        let second = Duration::from_secs(1);
+        let mut once = Once::new(second);
+        once.step(start, true);
+        once.postpone(start + second, &refused(401, 10));
+        assert!(!once.is_due(start + second));
+        once.retry_now();
+        assert!(once.is_due(start + second));
+
+        once.postpone(start + second, &refused(401, 10));
+        once.step(start + second, false);
+        once.step(start + second, true);
+        once.retry_now();
+        assert_eq!(once.due_at(), Some(start + 2 * second));
     }
 
     fn refused(code: u16, seconds: u64) -> ApiError {

@@ -1,7 +1,4 @@
-//! A rule at work: its decision, its gates, and what people are told of it.
-
-mod outcome;
-mod publication;
+//! A rule at work: joins its state, its gates, its condition and the notifications.
 
 use std::time::Instant;
 
@@ -10,35 +7,31 @@ use k8s_openapi::api::core::v1::Taint;
 use tracing::{debug, info};
 
 use super::notifier::Notifier;
+use crate::api::ApiError;
 use crate::boot::Boot;
 use crate::config::Rule;
-use crate::gate::State;
-use crate::gate::observation::NodeSnapshot;
+use crate::gate::observation::{NodeSnapshot, SinceBoot};
 use crate::gate::report::Update;
-use crate::gate::run::GateContext;
-use crate::gate::run::RuleGates;
+use crate::gate::run::{GateContext, RuleGates};
 use crate::node::patch::{Action, Change};
+use crate::node::view::NodeView;
 use crate::rate_limit::Allowance;
-use crate::rule::{Decision, RuleState};
+use crate::rule::publication::{Next, Publication};
+use crate::rule::{Decision, Notification, PublishedCondition, RuleEvent, RuleState};
 use crate::status::RuleStatus;
-use publication::Publication;
 
-/// A rule, its gates and what became of them.
 pub(super) struct RuleRunner {
     state: RuleState,
     gates: RuleGates,
-    notifier: Notifier,
     publication: Publication,
+    notifier: Notifier,
     /// Since when the decision has been what it is.
     since: Timestamp,
     last_removal: Option<Timestamp>,
     last_put_back: Option<Timestamp>,
-    denied: Option<String>,
-    /// What may have taken effect without an answer: if it has, that was us.
-    unanswered: Option<Action>,
     /// A taint that flaps must not fill the log.
     allowance: Allowance,
-    /// For what happens rarely, and must be told all the same: a deadline, a fight.
+    /// For a deadline or a fight, which are rare and important.
     rare_allowance: Allowance,
 }
 
@@ -49,60 +42,44 @@ impl RuleRunner {
         context: GateContext,
         notifier: Notifier,
     ) -> Self {
-        let gates = RuleGates::new(&rule, context);
         Self {
+            gates: RuleGates::new(&rule, context),
             state: RuleState::new(rule, boot),
-            gates,
+            publication: Publication::default(),
             notifier,
-            publication: Publication::new(),
             since: Timestamp::now(),
             last_removal: None,
             last_put_back: None,
-            denied: None,
-            unanswered: None,
             allowance: Allowance::default(),
             rare_allowance: Allowance::default(),
         }
     }
 
-    /// Goes by this version of the rule from now on.
+    /// Follows this version of the rule from now on.
     pub(super) fn reconfigure(&mut self, now: Instant, rule: Rule) {
-        if *self.rule() == rule {
+        if *self.state.rule() == rule {
             return;
         }
-        if self.rule().publish_condition != rule.publish_condition {
-            self.publication = Publication::new();
+        if self.state.rule().publish_condition != rule.publish_condition {
+            self.publication = Publication::default();
         }
         self.gates.reconfigure(&rule.gates);
         self.state.reconfigure(now, rule, self.gates.together());
     }
 
-    pub(super) fn rule(&self) -> &Rule {
-        self.state.rule()
+    pub(super) fn state(&self) -> &RuleState {
+        &self.state
     }
 
-    pub(super) fn decision(&self) -> Decision {
-        self.state.decision()
-    }
-
-    pub(super) fn all_open(&self) -> bool {
-        self.gates.together() == State::Open
+    /// Whether the rule waits for its taint's change, which is under way.
+    pub(super) fn is_changed_by(&self, change: Option<&Change>) -> bool {
+        change.is_some_and(|change| self.state.is_changed_by(change))
     }
 
     /// Whether the rule waits only for the API server: for the Node, for what gates look at, or for a write.
     pub(super) fn waits_for_api(&self) -> bool {
-        let may_be_tainted = self.decision() == Decision::NoNode || self.decision().is_tainted();
-        let is_undecided = may_be_tainted && !self.is_done();
-        self.wants().is_some() || is_undecided && self.gates.are_open_but_for_api()
-    }
-
-    /// Whether what the gates have said so far counts for something.
-    pub(super) fn counts_on_gates(&self) -> bool {
-        match self.decision() {
-            Decision::Lapsing { .. } => true,
-            Decision::Lapsed => self.wants().is_some(),
-            _ => !self.is_done() && !self.rule().gates.is_empty() && self.all_open(),
-        }
+        self.state.wants().is_some()
+            || self.state.awaits_removal() && self.gates.are_open_but_for_api()
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
@@ -110,77 +87,26 @@ impl RuleRunner {
         times.into_iter().flatten().min()
     }
 
-    /// What waits for nothing but a write.
-    pub(super) fn wants(&self) -> Option<Action> {
-        self.due().filter(|_| !self.rule().dry_run)
-    }
-
-    /// The same, and what a dry run would write.
-    fn due(&self) -> Option<Action> {
-        match self.decision() {
-            Decision::Ready => Some(Action::Remove),
-            Decision::Lapsed => Some(Action::PutBack),
-            _ => None,
-        }
-    }
-
-    /// Whether the rule has done all it is going to do with the Node as it is.
-    pub(super) fn is_done(&self) -> bool {
-        match self.decision() {
-            Decision::NotSelected | Decision::Absent => true,
-            _ => self.rule().dry_run && self.due().is_some(),
-        }
-    }
-
-    /// Whether `change` is about the rule's taint.
-    pub(super) fn is_in(&self, change: Option<&Change>) -> bool {
-        change.is_some_and(|change| {
-            let mut taints = change.taints.iter();
-            taints.any(|taint| self.is_behind(change.action, taint))
-        })
-    }
-
-    /// Whether what becomes of `taint` is the rule's doing.
-    fn is_behind(&self, action: Action, taint: &Taint) -> bool {
-        let is_possible = match action {
-            Action::Remove => self.decision().is_tainted(),
-            Action::PutBack => self.decision().is_absent(),
-        };
-        is_possible && self.rule().taint.matches(taint)
-    }
-
-    /// Decides anew, and runs the gates or lets them rest by what comes out.
-    pub(super) fn step(&mut self, now: Instant, sight: &NodeSnapshot) {
-        let before = self.decision();
-        if self.state.runs_gates() {
-            // A pause begins a new round, and what was said in the one before does not count.
-            self.gates.run(now, self.state.round());
-        }
-        self.see(now, sight);
-        if !sight.watching {
+    /// Decides again, and runs the gates or lets them rest by the decision.
+    pub(super) fn step(&mut self, now: Instant, snapshot: &NodeSnapshot) {
+        // After a pause, a new round begins before anything is decided: the one before does not count.
+        self.run_gates(now, snapshot);
+        if !snapshot.watching {
             self.state.unwatched(now);
         }
-        let occurrence = self.state.step(now, sight.node.as_ref());
-        let decision = self.decision();
-        if let Some(occurrence) = occurrence {
-            self.occurred(now, occurrence);
-        }
-        if before != decision {
-            self.enter(now, decision);
-        }
-        if self.state.runs_gates() {
-            self.gates.run(now, self.state.round());
-            self.see(now, sight);
-        } else {
-            self.gates.rest(now);
-        }
+        let before = self.state.decision();
+        let event = self.state.step(now, snapshot.node.as_ref());
+        self.happened(now, before, event);
+        self.run_gates(now, snapshot);
     }
 
-    /// What the gates say of the Node itself.
-    fn see(&mut self, now: Instant, sight: &NodeSnapshot) {
+    fn run_gates(&mut self, now: Instant, snapshot: &NodeSnapshot) {
         if self.state.runs_gates() {
-            self.gates.see(now, sight);
+            self.gates.run(now, self.state.round());
+            self.gates.see(now, snapshot);
             self.state.observe(now, self.gates.together());
+        } else {
+            self.gates.rest(now);
         }
     }
 
@@ -189,50 +115,185 @@ impl RuleRunner {
         self.state.paused(now);
     }
 
-    /// Takes in what a condition reported if it is one of this rule's, and gives whether it is.
-    pub(super) fn take(&mut self, now: Instant, update: &Update) -> bool {
-        let is_mine = self.gates.take(now, update);
-        if is_mine {
+    /// Records what a gate reported, if the gate is one of this rule's. Returns whether it is.
+    pub(super) fn observe_gate(&mut self, now: Instant, update: &Update) -> bool {
+        let is_own = self.gates.take(now, update);
+        if is_own {
             self.state.observe(now, self.gates.together());
         }
-        is_mine
+        is_own
+    }
+
+    /// See [`RuleState::accepted`].
+    pub(super) fn accepted(&mut self, now: Instant, change: &Change, node: &NodeView) {
+        let before = self.state.decision();
+        let events = self.state.accepted(now, change, node);
+        self.happened(now, before, events);
+    }
+
+    /// See [`RuleState::unanswered`].
+    pub(super) fn unanswered(&mut self, change: &Change) {
+        self.state.unanswered(change);
+    }
+
+    /// See [`RuleState::read`].
+    pub(super) fn read(&mut self, node: &NodeView) {
+        self.state.read(node);
+    }
+
+    /// The server refuses the `action`. `first`: the last refusal had another message, or there was none.
+    pub(super) fn denied(&mut self, action: Action, taint: &Taint, message: &str, first: bool) {
+        if let Some(event) = self.state.denied(action, taint, message) {
+            self.notify(event, first);
+        }
+    }
+
+    /// The write of the rule's condition that is due, if there is one. `not_before`: see [`Publication::next`].
+    pub(super) fn next_condition(
+        &mut self,
+        now: Instant,
+        node: Option<&NodeView>,
+        since_boot: &SinceBoot,
+        not_before: Option<Instant>,
+    ) -> Next {
+        let Some((condition, node)) = self.condition(now).zip(node) else {
+            self.publication.nothing_to_write();
+            return Next::Wait(None);
+        };
+        let stale = since_boot.leftovers.contains_key(&condition.kind);
+        let clock = Timestamp::now();
+        let next = self
+            .publication
+            .next(now, clock, node, &condition, stale, not_before);
+        match next {
+            Next::Wait(until) => {
+                // The condition changes when every gate has been open for long enough.
+                let stable_at = self.state.stable_at().filter(|at| *at > now);
+                Next::Wait(until.into_iter().chain(stable_at).min())
+            }
+            send @ Next::Send { .. } => send,
+        }
+    }
+
+    /// `None` before every gate has been evaluated.
+    fn condition(&self, now: Instant) -> Option<PublishedCondition> {
+        let rule = self.state.rule();
+        let condition = rule.publish_condition.as_ref()?;
+        if rule.dry_run || !self.state.runs_gates() || !self.gates.are_evaluated() {
+            return None;
+        }
+        let (gates, stable) = (self.gates.together(), self.state.is_stable(now));
+        let waits_for = self.gates.waits_for();
+        let kind = &condition.kind;
+        Some(PublishedCondition::new(kind, gates, stable, &waits_for))
+    }
+
+    /// Whether the rule writes the condition of this type.
+    pub(super) fn publishes(&self, kind: &str) -> bool {
+        let rule = self.state.rule();
+        let own = rule.publish_condition.as_ref();
+        own.is_some_and(|own| own.kind == kind) && !rule.dry_run
+    }
+
+    /// The answer to the write of the condition of this type.
+    pub(super) fn condition_answered(
+        &mut self,
+        now: Instant,
+        kind: &str,
+        failure: Option<&ApiError>,
+    ) {
+        if self.publishes(kind) {
+            self.publication.answered(now, failure);
+        }
+    }
+
+    /// See [`Publication::retry_now`].
+    pub(super) fn retry_condition_now(&mut self) {
+        self.publication.retry_now();
     }
 
     pub(super) fn status(&self) -> RuleStatus {
-        let rule = self.rule();
+        let (rule, decision) = (self.state.rule(), self.state.decision());
         RuleStatus {
             name: rule.name.clone(),
             taint: rule.taint.to_string(),
-            decision: self.decision().as_str(),
-            meaning: self.decision().meaning(),
-            done: self.is_done(),
+            decision: decision.as_str(),
+            meaning: decision.meaning(),
+            done: self.state.is_done(),
             since: self.since,
             overdue: self.state.is_overdue(),
             dry_run: rule.dry_run,
             gates: self.gates.status().cloned().collect(),
             last_removal: self.last_removal,
             last_put_back: self.last_put_back,
-            denied: self.denied.clone(),
-            publish_failure: self.publish_failure().map(str::to_owned),
+            denied: self.state.denial().map(str::to_owned),
+            publish_failure: self.publication.failure().map(str::to_owned),
         }
     }
 
-    fn enter(&mut self, now: Instant, decision: Decision) {
-        self.since = Timestamp::now();
-        if !decision.is_tainted() && decision != Decision::Lapsed {
-            self.denied = None;
+    fn happened(
+        &mut self,
+        now: Instant,
+        before: Decision,
+        events: impl IntoIterator<Item = RuleEvent>,
+    ) {
+        for event in events {
+            match event {
+                RuleEvent::Removed { .. } => self.last_removal = Some(Timestamp::now()),
+                RuleEvent::PutBack => self.last_put_back = Some(Timestamp::now()),
+                _ => {}
+            }
+            let is_allowed = match event {
+                RuleEvent::Tainted
+                | RuleEvent::RemovedByOther { .. }
+                | RuleEvent::RemovedUnanswered => self.allowance.take(now),
+                RuleEvent::LongWait | RuleEvent::Deadline { .. } | RuleEvent::Fight => {
+                    self.rare_allowance.take(now)
+                }
+                // The agent's own changes are limited themselves.
+                RuleEvent::Removed { .. }
+                | RuleEvent::Undone { .. }
+                | RuleEvent::PutBack
+                | RuleEvent::Denied { .. } => true,
+            };
+            self.notify(event, is_allowed);
         }
-        let worth_a_line = match decision {
+        if before != self.state.decision() {
+            self.decision_changed(now);
+        }
+    }
+
+    /// Counts the event, and reports it if the log and the Events have room for it.
+    fn notify(&self, event: RuleEvent, has_room: bool) {
+        let rule = self.state.rule();
+        let notice = Notification {
+            rule: rule.name.clone(),
+            taint: rule.taint.to_string(),
+            dry_run: rule.dry_run,
+            node_uid: self.state.uid().map(str::to_owned),
+            waits_for: self.state.waits_for(self.gates.waits_for()),
+            event,
+        };
+        if has_room {
+            self.notifier.notify(&notice);
+        } else {
+            self.notifier.count(&notice);
+        }
+    }
+
+    fn decision_changed(&mut self, now: Instant) {
+        self.since = Timestamp::now();
+        let (rule, decision) = (self.state.rule(), self.state.decision());
+        let line = match decision {
             Decision::Held => Some("holding: Karpenter has not registered the node yet"),
-            Decision::Ready if self.rule().dry_run => Some("would remove the taint (dry run)"),
-            Decision::Lapsed if self.rule().dry_run => Some("would put the taint back (dry run)"),
+            Decision::Ready if rule.dry_run => Some("would remove the taint (dry run)"),
+            Decision::Lapsed if rule.dry_run => Some("would put the taint back (dry run)"),
             _ => None,
         };
-        let rule = &self.state.rule().name;
-        if let Some(line) = worth_a_line.filter(|_| self.allowance.take(now)) {
-            info!(rule, "{line}");
+        if let Some(line) = line.filter(|_| self.allowance.take(now)) {
+            info!(rule = rule.name, "{line}");
         } else {
-            debug!(rule, decision = decision.as_str(), "decided");
+            debug!(rule = rule.name, decision = decision.as_str(), "decided");
         }
     }
 }

@@ -1,16 +1,15 @@
-//! Whether a policy holds the account, beside everything else and never in its way.
+//! Whether an admission policy holds the account. The check never delays anything else.
 
 use std::time::Instant;
 
 use tracing::{debug, error, info, warn};
 
-use super::pending::{Answer, Pending};
+use super::slot::Answer;
 use super::{Agent, Options};
 use crate::node;
-use crate::node::self_check::{News, Probe, SelfCheck, Standing};
+use crate::node::self_check::{AccountState, Probe, SelfCheck, SelfCheckEvent};
 use crate::status::PolicyStatus;
 
-/// Where to read on.
 const REMEDY: &str = "apply the policies that untaint manifests writes; see Is the account held? in docs/security.md";
 
 /// `None` where it is switched off, and where nothing is written.
@@ -19,48 +18,48 @@ pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
     is_wanted.then(|| SelfCheck::new(Instant::now(), options.once.is_some()))
 }
 
-impl<'a> Agent<'a> {
-    /// Starts the dry run if it is due `now` and nothing is written: `idle`.
-    pub(super) fn next_self_check(&mut self, now: Instant, idle: bool) -> Pending<'a, Probe> {
-        self.check_at = None;
-        let writes = self.writes_anything();
-        let (Some(check), Some(node)) = (&mut self.self_check, self.latest.get()) else {
-            return Pending::NONE;
+impl Agent<'_> {
+    /// Sends the dry run if it is due and nothing else is under way.
+    pub(super) fn send_self_check(&mut self, now: Instant) {
+        let may_ask = self.taint_slot.is_idle()
+            && self.last_look_slot.is_idle()
+            && self.condition_slot.is_idle()
+            && self.writes_anything()
+            && self.connection.is_watching();
+        let subjects = self.self_check.as_mut().zip(self.latest.get());
+        let Some((check, node)) = subjects.filter(|_| may_ask) else {
+            self.self_check_slot.wait_until(None);
+            return;
         };
-        let Some(due_at) = check
-            .due_at()
-            .filter(|_| idle && writes && self.connection.is_watching())
-        else {
-            return Pending::NONE;
-        };
-        let due = (due_at <= now).then(|| check.look(now, node)).flatten();
-        let Some(probe) = due else {
-            self.check_at = check.due_at();
-            return Pending::NONE;
+        if !self.self_check_slot.is_due(now, check.due_at()) {
+            return;
+        }
+        let Some(probe) = check.look(now, node) else {
+            self.self_check_slot.wait_until(check.due_at());
+            return;
         };
         let (api, name) = (self.api, self.node_name.clone());
         let (uid, operations) = (probe.uid.clone(), probe.operations.clone());
-        Pending::new(probe, async move {
-            node::dry_run(api, &name, &uid, operations).await
-        })
+        let answer = async move { node::dry_run(api, &name, &uid, operations).await };
+        self.self_check_slot.send(probe, answer);
     }
 
-    /// Takes in the answer. It shows a Node that does not exist, so nothing else follows from it.
-    pub(super) fn take_self_check(&mut self, probe: &Probe, answer: &Answer) {
+    /// The answer shows a Node that does not exist, so nothing else follows from it.
+    pub(super) fn self_check_answered(&mut self, probe: &Probe, answer: &Answer) {
         let Some(check) = &mut self.self_check else {
             return;
         };
-        match check.take(Instant::now(), probe, answer) {
-            Some(News::Held(by)) => info!(by, "an admission policy holds this account"),
-            Some(News::NotHeld) => warn!(
+        match check.answered(Instant::now(), probe, answer) {
+            Some(SelfCheckEvent::Held(by)) => info!(by, "an admission policy holds this account"),
+            Some(SelfCheckEvent::NotHeld) => warn!(
                 remedy = REMEDY,
                 "no admission policy holds this account: its token can change any Node as its roles allow"
             ),
-            Some(News::CarriedOut) => error!(
-                "the server has carried out a dry run; taking the taint off again, and asking no more whether a policy holds this account"
+            Some(SelfCheckEvent::CarriedOut) => error!(
+                "the server has carried out a dry run; removing the taint again, and no longer checking whether a policy holds this account"
             ),
             None => {
-                debug!(standing = ?check.standing(), "asked whether a policy holds this account");
+                debug!(account = ?check.account(), "checked whether a policy holds this account");
             }
         }
     }
@@ -72,10 +71,10 @@ impl<'a> Agent<'a> {
                 "switched off by --no-policy-check or --dry-run",
             ),
             Some(_) if !self.writes_anything() => ("unchecked", "no rule writes"),
-            Some(check) => match check.standing() {
-                Standing::Unknown(why) => ("unknown", why.as_str()),
-                Standing::Held(by) => ("held", by.as_str()),
-                Standing::NotHeld => ("not-held", REMEDY),
+            Some(check) => match check.account() {
+                AccountState::Unknown(why) => ("unknown", why.as_str()),
+                AccountState::Held(by) => ("held", by.as_str()),
+                AccountState::NotHeld => ("not-held", REMEDY),
             },
         };
         PolicyStatus {
@@ -85,6 +84,6 @@ impl<'a> Agent<'a> {
     }
 
     fn writes_anything(&self) -> bool {
-        self.rules.iter().any(|rule| !rule.rule().dry_run)
+        self.rules.iter().any(|rule| !rule.state().rule().dry_run)
     }
 }

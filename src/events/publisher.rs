@@ -16,9 +16,9 @@ use tracing::{debug, info, warn};
 use super::{CONTROLLER, bad_file, event};
 use crate::api::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
-use crate::notification::Notification;
 use crate::rate_limit::Repetition;
 use crate::rate_limit::TokenBucket;
+use crate::rule::Notification;
 
 /// The API server takes no longer `reportingInstance`.
 const MAX_INSTANCE: usize = 128;

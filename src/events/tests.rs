@@ -8,6 +8,7 @@ fn notice(event: RuleEvent) -> Notification {
         taint: "k".into(),
         dry_run: false,
         node_uid: Some("u".into()),
+        waits_for: "agent: 503".into(),
         event,
     }
 }
@@ -25,7 +26,6 @@ fn deadline(action: DeadlineAction) -> RuleEvent {
     RuleEvent::Deadline {
         after: Duration::from_mins(10),
         action,
-        waits_for: "agent: 503".into(),
     }
 }
 
@@ -58,16 +58,12 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
             "Somebody else removed the taint k before rule cni was ready",
         ),
         (
-            RuleEvent::LongWait {
-                waits_for: "agent: 503".into(),
-            },
+            RuleEvent::LongWait,
             Reason::RemovalWaiting,
             "The taint k is still there (rule cni): agent: 503",
         ),
         (
-            RuleEvent::PutBack {
-                waits_for: "agent: 503".into(),
-            },
+            RuleEvent::PutBack,
             Reason::TaintPutBack,
             "Put the taint k back (rule cni): agent: 503",
         ),
@@ -146,8 +142,11 @@ fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
 #[test]
 fn a_hostile_reason_is_cut_and_clean() {
     for text in ["\u{1b}[31m\n\r\0\u{202e}x".repeat(500), "😀ö".repeat(5000)] {
-        let what = RuleEvent::LongWait { waits_for: text };
-        let note = event(&notice(what)).unwrap().note.unwrap();
+        let notice = Notification {
+            waits_for: text,
+            ..notice(RuleEvent::LongWait)
+        };
+        let note = event(&notice).unwrap().note.unwrap();
         assert!(note.len() <= 1024 && note.len() > 1000, "{}", note.len());
         assert!(note.ends_with('…'), "{note}");
         let clean = |c: char| !c.is_control() && c != '\u{202e}';

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::family;
-use crate::notification::{Notification, RuleEvent};
+use crate::rule::{Notification, RuleEvent};
 
 /// Seconds from the first sight of a taint: a node takes seconds to minutes to be ready, and a deadline is 600 unless
 /// configured otherwise. There are few, as each is a series a rule and node.
@@ -130,10 +130,10 @@ impl Counters {
             RuleEvent::Denied { .. } => rule.denials += 1,
             RuleEvent::Fight => rule.fights += 1,
             RuleEvent::Deadline { .. } => rule.deadlines += 1,
-            RuleEvent::PutBack { .. } => rule.put_backs += 1,
+            RuleEvent::PutBack => rule.put_backs += 1,
             RuleEvent::Tainted
             | RuleEvent::Undone { .. }
-            | RuleEvent::LongWait { .. }
+            | RuleEvent::LongWait
             | RuleEvent::RemovedByOther { ready: true } => {}
         }
     }

@@ -9,7 +9,7 @@ use crate::config::DeadlineAction;
 use crate::gate::State;
 use crate::gate::run::GateStatus;
 use crate::node::patch::Action;
-use crate::notification::{Notification, RuleEvent};
+use crate::rule::{Notification, RuleEvent};
 use crate::status::{ApiStatus, ConfigurationStatus, NodeStatus, PolicyStatus, RuleStatus};
 
 fn status(rules: &[&str]) -> Status {
@@ -86,6 +86,7 @@ impl Scene {
             taint,
             dry_run: false,
             node_uid: None,
+            waits_for: String::new(),
             event,
         });
     }
@@ -131,11 +132,8 @@ fn each_notice_is_counted_as_what_it_is() {
     let deadline = RuleEvent::Deadline {
         after: Duration::from_secs(1),
         action: DeadlineAction::Keep,
-        waits_for: String::new(),
     };
-    let put_back = RuleEvent::PutBack {
-        waits_for: String::new(),
-    };
+    let put_back = RuleEvent::PutBack;
     let removals = "untaint_rule_removals_total";
     let seen = "untaint_rule_seen_to_removed_seconds_count";
     let ready = "untaint_rule_ready_to_removed_seconds_count";

@@ -1,4 +1,4 @@
-//! The own Node: what is known of it, how it is watched, and what is written to it.
+//! The own Node: what is known of it, and the requests that read and write it.
 
 pub mod patch;
 pub mod self_check;
@@ -19,7 +19,7 @@ pub const FIELD_MANAGER: &str = "untaint";
 
 const NODES: &str = "/api/v1/nodes";
 
-/// The own Node, for a watch.
+/// For a watch of the own Node.
 pub fn collection(name: &str) -> Collection {
     Collection::named(NODES, name)
 }
@@ -31,7 +31,7 @@ pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
     about(node, name, None)
 }
 
-/// Sends one change and gives the Node as the server has it afterwards.
+/// Sends one change, and returns the Node as the server has it afterwards.
 pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeView, ApiError> {
     let patch = Patch::Json::<()>(change.operations.clone());
     let request = request::Request::new(NODES).patch(name, &params(), &patch);
@@ -39,7 +39,7 @@ pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeV
     about(node, name, Some(&change.uid))
 }
 
-/// Asks what a change would make of the Node with this uid. A refusal is an answer and no failure.
+/// Sends a change of the Node with this uid as a dry run. A refusal is an answer and counts as no failure.
 pub async fn dry_run(
     api: &ApiServer,
     name: &str,
@@ -56,7 +56,7 @@ pub async fn dry_run(
     about(node, name, Some(uid))
 }
 
-/// Writes to the status of the Node with this uid, by a strategic merge patch, and gives the Node as the server has it
+/// Sends a strategic merge patch of the status of the Node with this uid, and returns the Node as the server has it
 /// afterwards.
 pub async fn patch_status(
     api: &ApiServer,
@@ -77,7 +77,7 @@ fn params() -> PatchParams {
     }
 }
 
-/// Nothing may follow from an answer about another Node.
+/// An answer about another Node is an error.
 fn about(node: NodeView, name: &str, uid: Option<&str>) -> Result<NodeView, ApiError> {
     let metadata = &node.metadata;
     if metadata.name == name && uid.is_none_or(|uid| metadata.uid == uid) {

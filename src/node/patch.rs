@@ -1,4 +1,4 @@
-//! The changes of taints: a JSON Patch that takes off the taints it names, or puts them back, and does nothing else. Pure.
+//! Changes of taints: a JSON Patch that takes off the taints that it names, or puts them back, and does nothing else. Pure.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation};
@@ -8,12 +8,9 @@ use serde_json::{Value, json};
 use super::view::NodeView;
 use crate::taint::TaintMatcher;
 
-/// What is to become of taints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// Take them off.
     Remove,
-    /// Put them back.
     PutBack,
 }
 
@@ -22,9 +19,7 @@ pub enum Action {
 pub struct Change {
     /// Of the Node.
     pub uid: String,
-    /// What becomes of the taints.
     pub action: Action,
-    /// The taints.
     pub taints: Vec<Taint>,
     /// Every `remove` stands behind `test`s of what it removes, so that another writer's taint that has moved to
     /// this index makes the whole patch fail (422) rather than vanish. `spec.taints` is an atomic list without a
@@ -32,19 +27,15 @@ pub struct Change {
     pub operations: Patch,
 }
 
-/// What becomes of one taint. Taints are the same by key and effect.
+/// The change of one taint. Taints are the same by key and effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
-    /// What becomes of it.
     pub action: Action,
-    /// The taint's.
     pub key: String,
-    /// The taint's.
     pub effect: String,
 }
 
 impl Step {
-    /// Of this taint.
     pub fn new(action: Action, taint: &Taint) -> Self {
         Self {
             action,
@@ -61,23 +52,29 @@ impl Step {
 }
 
 impl Change {
-    /// Taint by taint.
     pub fn steps(&self) -> impl Iterator<Item = Step> {
         let taints = self.taints.iter();
         taints.map(|taint| Step::new(self.action, taint))
     }
 }
 
-/// What the rules want of the taints of the Node.
+/// What the rules want to do with the Node's taints.
 #[derive(Debug, Default)]
 pub struct Wanted<'a> {
-    /// Those that match are to go.
+    /// Taints that match one of these.
     pub remove: Vec<&'a TaintMatcher>,
-    /// These are to be there.
     pub put_back: Vec<Taint>,
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    /// Wants `action` for the taint of a rule.
+    pub fn add(&mut self, action: Action, taint: &'a TaintMatcher) {
+        match action {
+            Action::Remove => self.remove.push(taint),
+            Action::PutBack => self.put_back.push(taint.to_taint()),
+        }
+    }
+
     /// Whether every step of `change` is wanted.
     pub fn includes(&self, change: &Change) -> bool {
         change.taints.iter().all(|taint| match change.action {
@@ -86,7 +83,7 @@ impl Wanted<'_> {
         })
     }
 
-    /// What is still to be done on `node` of what `allowed` lets through: at most one change of each kind.
+    /// The steps that are pending on `node` and `allowed`: at most one change for each action.
     pub fn changes(
         &self,
         node: &NodeView,
@@ -104,7 +101,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Takes off the taints that `select` gives a matcher for; `None` if there are none.
+/// Removes the taints for which `select` returns a matcher; `None` if there are none.
 ///
 /// Highest index first, so that no `remove` moves a taint that a later operation names.
 pub fn removal<'a>(
@@ -138,7 +135,7 @@ pub fn removal<'a>(
     })
 }
 
-/// Puts back those of `taints` that the Node does not have; `None` if there are none.
+/// Adds those of `taints` that the Node does not have; `None` if it has all.
 pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
     let is_missing = |taint: &&Taint| Step::new(Action::PutBack, taint).is_pending(node);
     let taints: Vec<_> = taints.iter().filter(is_missing).cloned().collect();
@@ -147,11 +144,11 @@ pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
     }
     let mut operations = vec![test_uid(node)];
     if node.taints.is_empty() {
-        // The list is made, and must not replace one that somebody else has made meanwhile.
+        // The patch creates the list. It must not replace one that somebody else has created meanwhile.
         operations.push(test(["spec", "taints"], Value::Null));
         operations.push(add(["spec", "taints"], json!(taints)));
     } else {
-        // Behind the last, wherever that is by now; without a last one, the path is missing and the patch fails.
+        // At the end of the list, however long it is by now. If the list is gone, the path is missing and the patch fails.
         let append = |taint| add(["spec", "taints", "-"], json!(taint));
         operations.extend(taints.iter().map(append));
     }
@@ -163,7 +160,7 @@ pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
     })
 }
 
-/// The operations of `change`, which fail if the Node is no longer the version that `node` is.
+/// The operations of `change`. They fail if the Node has another version than `node`.
 pub fn pinned(change: Change, node: &NodeView) -> Patch {
     let version = node.metadata.resource_version.to_string();
     let mut operations = change.operations.0;

@@ -1,9 +1,9 @@
-//! Whether an admission policy holds the account of this process. A dry run shows it, of a change that every policy of
-//! `untaint manifests` refuses. Another policy may refuse it too, but
-//! does not show what else the account may do. Pure.
+//! Whether an admission policy holds the account of this process. A dry run of a change that every policy of
+//! `untaint manifests` refuses shows that. If another policy refuses the change, that does not show what else the account
+//! may do. Pure.
 //!
-//! The change is a taint that no rule can allow, whatever account the policy is for: what a rule puts back is
-//! `NoSchedule`. The change must be valid, because the server asks policies last.
+//! The change adds a taint that no rule can allow, whatever account the policy is for: a rule puts back only `NoSchedule`
+//! taints. The change must be valid, because the server asks policies last.
 
 use std::time::{Duration, Instant};
 
@@ -16,113 +16,104 @@ use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
 use crate::taint::{Effect, TaintMatcher};
 
-/// What a policy of `untaint manifests` says of a request for a Node begins with this.
+/// The message of a policy of `untaint manifests` about a request for a Node begins with this.
 pub const SIGNATURE: &str = "untaint: ";
 
 const KEY: &str = "untaint.dev/never";
-/// The mildest. A dry run changes nothing; see [`Finding::CarriedOut`] for a server that ignores `dryRun`.
+/// The mildest effect. A dry run changes nothing; see [`Finding::CarriedOut`] for a server that ignores `dryRun`.
 const EFFECT: Effect = Effect::PreferNoSchedule;
-/// A policy comes into force some seconds after it is applied: a missing one is worth a warning only when it is still
+/// A policy comes into force some seconds after it is applied: a missing one is worth a warning only if it is still
 /// missing after this time.
 const SECOND_LOOK: Duration = Duration::from_secs(10);
-/// How often to look whether a missing policy is there by now.
+/// How often to look for a missing policy.
 const PERIOD: Duration = Duration::from_mins(5);
 /// How often to look whether the policy is still there: three requests a second of 10,000 nodes.
 const HELD_PERIOD: Duration = Duration::from_hours(1);
 const RETRY_BASE: Duration = Duration::from_secs(2);
 
-/// A dry run, of a Node as it was known.
+/// A dry run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
     /// Of the Node.
     pub uid: String,
     /// Of the Node.
     version: u64,
-    /// The change.
     pub operations: Patch,
 }
 
-/// What is known.
+/// What is known of the account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// Nothing yet, and why.
+pub enum AccountState {
+    /// Why nothing is known.
     Unknown(String),
-    /// A policy, in the server's words.
+    /// The policy that refused, as the server names it.
     Held(String),
-    /// None.
     NotHeld,
 }
 
-/// What an answer says.
+/// What an answer shows.
 #[derive(Debug, PartialEq, Eq)]
 enum Finding {
     Held(String),
     NotHeld,
-    /// Nothing about policies.
+    /// Nothing about policies, and why.
     Nothing(String),
-    /// The change was made: the version of the Node is another one. Only a server, or a proxy before it, that ignores
-    /// `dryRun` does so; no Kubernetes since 1.19 is one.
+    /// The server made the change: the version of the Node is another one. Only a server, or a proxy before it, that
+    /// ignores `dryRun` does so; no Kubernetes since 1.19 does.
     CarriedOut,
 }
 
-/// What is worth a line.
+/// What is worth a log line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum News {
-    /// A policy holds the account, in the server's words.
+pub enum SelfCheckEvent {
+    /// The policy that refused, as the server names it.
     Held(String),
-    /// None does, and that is not because it was applied just now.
+    /// No policy holds the account, and none has had too little time to come into force.
     NotHeld,
     /// The server ignores `dryRun`.
     CarriedOut,
 }
 
-/// When to look, and what was seen.
 #[derive(Debug)]
 pub struct SelfCheck {
-    standing: Standing,
+    account: AccountState,
     /// `None`: never again.
     due_at: Option<Instant>,
     backoff: Backoff,
-    /// Whether one look is all there is.
+    /// Whether the process may end before a second look.
     once: bool,
-    told: bool,
-    leftover: Option<TaintMatcher>,
+    not_held_reported: bool,
+    leftover_taint: Option<TaintMatcher>,
 }
 
 impl SelfCheck {
-    /// Looks from `now` on. `once`: the process may end before there is a second look.
+    /// Looks from `now` on. `once`: the process may end before a second look.
     pub fn new(now: Instant, once: bool) -> Self {
         Self {
-            standing: Standing::Unknown("not asked yet".into()),
+            account: AccountState::Unknown("not asked yet".into()),
             due_at: Some(now),
             backoff: Backoff::new(RETRY_BASE),
             once,
-            told: false,
-            leftover: None,
+            not_held_reported: false,
+            leftover_taint: None,
         }
     }
 
-    /// What is known.
-    pub fn standing(&self) -> &Standing {
-        &self.standing
+    pub fn account(&self) -> &AccountState {
+        &self.account
     }
 
-    /// When to look next.
+    /// When to look next; `None`: never again.
     pub fn due_at(&self) -> Option<Instant> {
         self.due_at
     }
 
-    /// What to take off: the taint that a dry run has left.
-    pub fn leftover(&self) -> Option<&TaintMatcher> {
-        self.leftover.as_ref()
+    /// The taint that a server which ignores `dryRun` has left on the Node. The agent must remove it.
+    pub fn leftover_taint(&self) -> Option<&TaintMatcher> {
+        self.leftover_taint.as_ref()
     }
 
-    /// Whether that is still there.
-    pub fn has_left(&self, node: &NodeView) -> bool {
-        self.leftover().is_some_and(|taint| node.has(taint))
-    }
-
-    /// The dry run for this Node, which is looked at now.
+    /// The dry run for this Node. If the Node has the taint already, there is none, and the next look is later.
     pub fn look(&mut self, now: Instant, node: &NodeView) -> Option<Probe> {
         let probe = probe(node);
         if probe.is_none() {
@@ -131,53 +122,52 @@ impl SelfCheck {
         probe
     }
 
-    /// Takes in the answer.
-    pub fn take(
+    pub fn answered(
         &mut self,
         now: Instant,
         probe: &Probe,
         answer: &Result<NodeView, ApiError>,
-    ) -> Option<News> {
+    ) -> Option<SelfCheckEvent> {
         match judge(probe, answer) {
-            Finding::Held(words) => {
+            Finding::Held(message) => {
                 self.due_at = Some(now + jittered(HELD_PERIOD));
                 self.backoff.reset();
-                self.told = false;
-                let is_known = matches!(self.standing, Standing::Held(_));
-                self.standing = Standing::Held(words.clone());
-                (!is_known).then_some(News::Held(words))
+                self.not_held_reported = false;
+                let is_known = matches!(self.account, AccountState::Held(_));
+                self.account = AccountState::Held(message.clone());
+                (!is_known).then_some(SelfCheckEvent::Held(message))
             }
             Finding::NotHeld => {
-                let again = self.standing == Standing::NotHeld || self.once;
-                self.standing = Standing::NotHeld;
+                let again = self.account == AccountState::NotHeld || self.once;
+                self.account = AccountState::NotHeld;
                 self.backoff.reset();
                 let wait = if again { PERIOD } else { SECOND_LOOK };
                 self.due_at = Some(now + jittered(wait));
-                let news = again && !std::mem::replace(&mut self.told, again);
-                news.then_some(News::NotHeld)
+                let is_new = again && !std::mem::replace(&mut self.not_held_reported, again);
+                is_new.then_some(SelfCheckEvent::NotHeld)
             }
-            Finding::Nothing(words) => {
+            Finding::Nothing(message) => {
                 let asked = answer.as_ref().err().and_then(ApiError::retry_after);
-                self.inconclusive(now, words, asked.unwrap_or_default());
+                self.inconclusive(now, message, asked.unwrap_or_default());
                 None
             }
             Finding::CarriedOut => {
                 self.due_at = None;
-                self.standing = Standing::Unknown("the server ignores dryRun".into());
-                self.leftover = Some(TaintMatcher {
+                self.account = AccountState::Unknown("the server ignores dryRun".into());
+                self.leftover_taint = Some(TaintMatcher {
                     key: KEY.into(),
                     value: None,
                     effect: Some(EFFECT),
                 });
-                Some(News::CarriedOut)
+                Some(SelfCheckEvent::CarriedOut)
             }
         }
     }
 
-    /// What was found out before still counts.
-    fn inconclusive(&mut self, now: Instant, words: String, asked: Duration) {
-        if let Standing::Unknown(known) = &mut self.standing {
-            *known = words;
+    /// What is known of the account stays.
+    fn inconclusive(&mut self, now: Instant, message: String, asked: Duration) {
+        if let AccountState::Unknown(known) = &mut self.account {
+            *known = message;
         }
         let wait = self.backoff.next(PERIOD).max(jittered(asked));
         self.due_at = Some(now + wait);
@@ -208,22 +198,21 @@ fn judge(probe: &Probe, answer: &Result<NodeView, ApiError>) -> Finding {
         Ok(node) if node.metadata.resource_version == probe.version => Finding::NotHeld,
         Ok(_) => Finding::CarriedOut,
         Err(error) => match refusing_policy(error) {
-            Some(words) => Finding::Held(words),
+            Some(message) => Finding::Held(message),
             None => Finding::Nothing(error.to_string()),
         },
     }
 }
 
-/// The server's words from the name of the policy on (`dispatcher.go` of the plugin `ValidatingAdmissionPolicy`). Without
-/// one of `untaint manifests`, it was something else that refused: a role, the kubelet's restrictions, a webhook, the
-/// validation of Nodes, a policy of somebody else.
+/// The server's message from the name of the policy on (`dispatcher.go` of the plugin `ValidatingAdmissionPolicy`). `None`
+/// if something else refused: a role, the kubelet's restrictions, a webhook, the validation of Nodes, another policy.
 fn refusing_policy(error: &ApiError) -> Option<String> {
     let ApiError::Refused { message, .. } = error else {
         return None;
     };
-    let words = &message[message.find("ValidatingAdmissionPolicy '")?..];
-    let (_, reason) = words.split_once(" denied request: ")?;
-    reason.starts_with(SIGNATURE).then(|| words.to_owned())
+    let message = &message[message.find("ValidatingAdmissionPolicy '")?..];
+    let (_, reason) = message.split_once(" denied request: ")?;
+    reason.starts_with(SIGNATURE).then(|| message.to_owned())
 }
 
 #[cfg(test)]

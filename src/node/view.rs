@@ -1,4 +1,4 @@
-//! What is known of the Node. Pure.
+//! The Node as the agent knows it. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,10 @@ use serde::Deserialize;
 use crate::api::object::{Metadata, Object, or_default};
 use crate::taint::{Effect, TaintMatcher};
 
-/// The part of a Node that decides anything here, as one answer of the server had it. Never changed by hand.
+/// The fields of a Node that matter here, as the server sent them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "NodeObject")]
 pub struct NodeView {
-    /// `metadata`.
     pub metadata: Metadata,
     /// `spec.taints`, in their order.
     pub taints: Vec<Taint>,
@@ -21,7 +20,7 @@ pub struct NodeView {
     pub allocatable: BTreeMap<String, Quantity>,
     /// `status.conditions`, in their order.
     pub conditions: Vec<NodeCondition>,
-    /// `status.nodeInfo.bootID`: the boot that the kubelet has reported of; empty if it never has.
+    /// `status.nodeInfo.bootID`: the boot that the kubelet reported; empty before.
     pub boot_id: String,
 }
 
@@ -31,7 +30,6 @@ impl Object for NodeView {
     }
 }
 
-/// As the API writes it.
 #[derive(Deserialize)]
 struct NodeObject {
     metadata: Metadata,
@@ -127,49 +125,49 @@ impl NodeView {
     }
 }
 
-/// The newest Node seen, whichever of watch, GET and PATCH brought it.
+/// The newest version of the Node, from the watch or from the answer to a GET or PATCH.
 #[derive(Debug, Default)]
 pub struct Latest {
     node: Option<NodeView>,
-    /// The next one is taken whatever its version.
-    afresh: bool,
+    /// The next one replaces what is known, whatever its version.
+    relisting: bool,
 }
 
 impl Latest {
-    /// The Node, unless it is not known to exist.
+    /// `None` while no Node is known to exist.
     pub fn get(&self) -> Option<&NodeView> {
         self.node.as_ref()
     }
 
-    /// Takes `node` unless it is older than what is known: after a PATCH's answer, a watch may still deliver the
-    /// Node from before it. Another uid is another Node, and is always taken.
-    pub fn offer(&mut self, node: NodeView) -> bool {
+    /// Records `node` unless it is older than what is known: after the answer to a PATCH, the watch may still deliver the
+    /// Node from before. Another uid is another Node, and always replaces the one known. Returns whether it was recorded.
+    pub fn observe(&mut self, node: NodeView) -> bool {
         let is_older = |known: &NodeView| {
             let (known, new) = (&known.metadata, &node.metadata);
             known.uid == new.uid && known.resource_version >= new.resource_version
         };
-        let older = !self.afresh && self.node.as_ref().is_some_and(is_older);
-        if !older {
-            self.node = Some(node);
-            self.afresh = false;
+        if !self.relisting && self.node.as_ref().is_some_and(is_older) {
+            return false;
         }
-        !older
+        self.node = Some(node);
+        self.relisting = false;
+        true
     }
 
-    /// The server is asked past every cache: if the answer is older than what is known, a backup was restored.
-    pub fn begin_resync(&mut self) {
-        self.afresh = true;
+    /// A list without caches begins. If it has an older Node than the one known, a backup was restored.
+    pub fn begin_relist(&mut self) {
+        self.relisting = true;
     }
 
-    /// The server has told all there is: if that was nothing, there is no Node.
-    pub fn end_resync(&mut self) {
-        if std::mem::take(&mut self.afresh) {
+    /// The list is complete. If it was empty, there is no Node.
+    pub fn end_relist(&mut self) {
+        if std::mem::take(&mut self.relisting) {
             self.node = None;
         }
     }
 
-    /// The Node with this uid is gone. Gives whether it was the one known.
-    pub fn gone(&mut self, uid: &str) -> bool {
+    /// The Node with this uid was deleted. Returns whether it was the one known.
+    pub fn deleted(&mut self, uid: &str) -> bool {
         self.node
             .take_if(|known| known.metadata.uid == uid)
             .is_some()
@@ -208,47 +206,47 @@ mod tests {
     #[test]
     fn an_older_node_arriving_after_a_newer_one_is_dropped() {
         let mut latest = Latest::default();
-        assert!(latest.offer(version("u", "10")));
+        assert!(latest.observe(version("u", "10")));
         assert!(
-            !latest.offer(version("u", "9")),
+            !latest.observe(version("u", "9")),
             "9 compares below 10, as integers do and strings do not"
         );
-        assert!(!latest.offer(version("u", "10")));
-        assert!(latest.offer(version("u", "11")));
+        assert!(!latest.observe(version("u", "10")));
+        assert!(latest.observe(version("u", "11")));
         assert_eq!(latest.get().unwrap().metadata.resource_version, 11);
     }
 
     #[test]
     fn after_a_restored_backup_the_state_asked_for_anew_is_taken_whatever_its_version() {
         let mut latest = Latest::default();
-        latest.offer(version("u", "1000"));
-        latest.begin_resync();
-        assert!(latest.offer(version("u", "50")));
+        latest.observe(version("u", "1000"));
+        latest.begin_relist();
+        assert!(latest.observe(version("u", "50")));
         assert!(
-            !latest.offer(version("u", "49")),
+            !latest.observe(version("u", "49")),
             "from then on versions count again"
         );
-        latest.end_resync();
+        latest.end_relist();
         assert!(latest.get().is_some());
     }
 
     #[test]
     fn a_node_that_the_state_asked_for_anew_does_not_have_is_gone() {
         let mut latest = Latest::default();
-        latest.offer(version("u", "1"));
-        latest.begin_resync();
-        latest.end_resync();
+        latest.observe(version("u", "1"));
+        latest.begin_relist();
+        latest.end_relist();
         assert_eq!(latest.get(), None);
     }
 
     #[test]
     fn a_recreated_node_is_taken_whatever_its_version_and_the_end_of_the_old_one_does_not_end_it() {
         let mut latest = Latest::default();
-        latest.offer(version("old", "10"));
-        assert!(latest.offer(version("new", "3")));
-        assert!(!latest.gone("old"));
+        latest.observe(version("old", "10"));
+        assert!(latest.observe(version("new", "3")));
+        assert!(!latest.deleted("old"));
         assert_eq!(latest.get().unwrap().metadata.uid, "new");
-        assert!(latest.gone("new"));
+        assert!(latest.deleted("new"));
         assert_eq!(latest.get(), None);
     }
 

@@ -1,5 +1,9 @@
-//! When to send a change of taints, when to read the Node first, and when to stay away. Time and answers come in; all that is
-//! not determined by them is jitter.
+//! When to send a change of taints, when to read the Node first, and when to wait. Pure, except for jitter.
+//!
+//! A conflict (409, or the 422 of a failed `test` of the patch) means that somebody else changed the Node first. As after
+//! any answer that leaves the Node in doubt, the agent waits for a short backoff, reads the Node with a GET, and computes
+//! the patch again: see [`Writes::patched`] and [`MustRead`]. A refusal (403, or a 422 with details) is tried again ever
+//! more rarely, alone, so that it does not hold up other taints: see [`Writes::got`] and [`Denial`].
 
 mod denial;
 
@@ -14,39 +18,34 @@ use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
 use denial::Denial;
 
-/// Longest wait between tries that other writers, the network or the server made fail.
+/// The longest wait between two tries after conflicts or failures.
 const RETRY_CAP: Duration = Duration::from_secs(5);
 const RETRY_BASE: Duration = Duration::from_millis(20);
-/// How long to stay away from a server in trouble that does not say how long.
+/// The least wait after a 429 or a 5xx without `Retry-After`.
 const TROUBLE: Duration = Duration::from_millis(500);
 
-/// What to do now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// Nothing, until something else changes or, with a time, until then.
+    /// Nothing until something else changes or, with a time, until then.
     Wait(Option<Instant>),
-    /// Read the Node.
-    Read,
-    /// Send this.
-    Send(Change),
+    Get,
+    Patch(Change),
 }
 
-/// What an answer means to people.
+/// What has become of a change.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// The server took the change; the returned Node says what became of the taints.
-    Done,
+pub enum WriteOutcome {
+    /// The server accepted the change. The Node in its answer shows what became of the taints.
+    Applied,
     /// It is not known whether the change took effect.
-    Unanswered,
-    /// The server does not allow it, and says why.
+    Unknown,
+    /// The server does not allow the change.
     Denied {
-        /// What may not be done.
         action: Action,
-        /// With which taint.
         taint: Taint,
-        /// The server's message.
+        /// From the server.
         message: String,
-        /// Whether it says this for the first time.
+        /// Whether the last denial had another message, or there was none.
         first: bool,
     },
 }
@@ -56,9 +55,9 @@ pub enum Verdict {
 enum MustRead {
     No,
     /// What is known of it may be outdated.
-    BeforeNext,
-    /// A change may have taken effect: whether it has must be known even if nothing else is wanted, or what somebody else
-    /// does later would be taken for it.
+    BeforeNextPatch,
+    /// A change may have taken effect. The agent must know that even if nothing else is wanted: otherwise it would take
+    /// somebody else's later change for its own.
     AtOnce,
 }
 
@@ -67,10 +66,8 @@ enum MustRead {
 pub struct Writes {
     backoff: Backoff,
     not_before: Option<Instant>,
-    /// Whether that is because the credentials were refused.
-    waits_for_credentials: bool,
     must_read: MustRead,
-    /// A refused change and the refusal, to be compared with what a fresh Node asks for.
+    /// A refused change with the server's message, to compare with what the Node asks for once it is read.
     refused: Option<(Change, String)>,
     denials: BTreeMap<Step, Denial>,
 }
@@ -80,7 +77,6 @@ impl Default for Writes {
         Self {
             backoff: Backoff::new(RETRY_BASE),
             not_before: None,
-            waits_for_credentials: false,
             must_read: MustRead::No,
             refused: None,
             denials: BTreeMap::new(),
@@ -100,7 +96,7 @@ impl Writes {
                 .is_some(),
         });
         if wanted.changes(node, |_| true).next().is_none() {
-            // A gate that flaps must not shorten a wait that the server asked for, nor make up for a read.
+            // A gate that flaps must not shorten a wait that the server asked for, and does not replace a read.
             if self.must_read != MustRead::AtOnce {
                 if self.not_before.is_none_or(|time| time <= now) {
                     self.backoff.reset();
@@ -112,12 +108,12 @@ impl Writes {
             return Next::Wait(Some(time));
         }
         if self.must_read != MustRead::No {
-            return Next::Read;
+            return Next::Get;
         }
-        // Those never refused go together; a refused one goes alone, so that it cannot hold the others up.
+        // Changes that were never refused go together. A refused one goes alone, so that it does not hold up the others.
         let mut free = wanted.changes(node, |step| !self.denials.contains_key(step));
         if let Some(change) = free.next() {
-            return Next::Send(change);
+            return Next::Patch(change);
         }
         let mut waits = Vec::new();
         for (denied, denial) in &self.denials {
@@ -125,63 +121,63 @@ impl Writes {
                 continue;
             };
             if denial.until <= now {
-                return Next::Send(alone);
+                return Next::Patch(alone);
             }
             waits.push(denial.until);
         }
         Next::Wait(waits.into_iter().min())
     }
 
-    /// The answer to [`Next::Send`].
-    pub fn sent(
+    /// The answer to [`Next::Patch`].
+    pub fn patched(
         &mut self,
         now: Instant,
         change: &Change,
         answer: &Result<NodeView, ApiError>,
-    ) -> Option<Verdict> {
+    ) -> Option<WriteOutcome> {
         match answer {
             Ok(_) => {
                 self.reset();
-                return Some(Verdict::Done);
+                return Some(WriteOutcome::Applied);
             }
-            Err(error) if is_denial(error) => {
-                self.must_read = MustRead::BeforeNext;
+            Err(error) if is_denied(error) => {
+                self.must_read = MustRead::BeforeNextPatch;
                 self.refused = Some((change.clone(), error.to_string()));
             }
-            // A failed `test`, a stale version, a server in trouble, or an outcome that nobody knows. Only a 429
-            // says for certain that nothing has happened.
+            // A conflict, refused credentials, a server in trouble, or an unknown outcome. After a 429 alone, the Node is
+            // certainly as it was.
             Err(error) => {
-                self.failed(now, error);
+                self.retry(now, least_wait(error));
                 if error.leaves_outcome_unknown() {
                     self.must_read = MustRead::AtOnce;
-                    return Some(Verdict::Unanswered);
+                    return Some(WriteOutcome::Unknown);
                 }
                 if error.code() != Some(429) {
-                    self.must_read = MustRead::BeforeNext;
+                    self.must_read = MustRead::BeforeNextPatch;
                 }
             }
         }
         None
     }
 
-    /// [`Next::Send`] was broken off: it may have taken effect.
-    pub fn broken_off(&mut self) {
+    /// [`Next::Patch`] was canceled. It may have taken effect.
+    pub fn canceled(&mut self) {
         self.must_read = MustRead::AtOnce;
     }
 
-    /// The answer to [`Next::Read`]. `wanted` is as for [`Self::next`].
-    pub fn read(
+    /// The answer to [`Next::Get`]. `wanted` is as for [`Self::next`].
+    pub fn got(
         &mut self,
         now: Instant,
         wanted: &Wanted<'_>,
         answer: &Result<NodeView, ApiError>,
-    ) -> Option<Verdict> {
+    ) -> Option<WriteOutcome> {
         let node = match answer {
             Ok(node) => Some(node),
-            // It may not be read: what the watch says must do, and a refusal is taken at its word.
-            Err(error) if is_denial(error) => None,
+            // The agent may not read it: what the watch delivers must do, and a refusal counts as it is.
+            Err(error) if is_denied(error) => None,
             Err(error) => {
-                self.failed(now, error);
+                self.retry(now, least_wait(error));
                 return None;
             }
         };
@@ -195,7 +191,7 @@ impl Writes {
         let steps: Vec<_> = refused.steps().collect();
         let again = node.map(|node| wanted.changes(node, |step| steps.contains(step)).next());
         if again.is_some_and(|again| again.as_ref() != Some(&refused)) {
-            // Something else was true when it was refused: try what is right now.
+            // The Node was another one when the server refused: try what is right now.
             self.retry(now, Duration::ZERO);
             return None;
         }
@@ -205,31 +201,30 @@ impl Writes {
         for step in steps {
             self.denials
                 .entry(step)
-                // Refused once more, alone as it was: whatever the reason, not without a wait.
+                // Refused once more although it was alone: never without a wait.
                 .and_modify(|denial| denial.postpone(now))
                 .or_insert_with(|| Denial::new(now));
         }
         None
     }
 
-    /// Whether the wait is for the credentials, which were refused.
-    pub fn waits_for_credentials(&self) -> bool {
-        self.waits_for_credentials
+    /// Ends the wait after a failure.
+    pub fn retry_now(&mut self) {
+        self.not_before = None;
     }
 
-    /// The credentials are others: what waits because those before were refused is due now.
-    pub fn credentials_renewed(&mut self) {
-        if self.waits_for_credentials {
-            self.not_before = None;
-        }
-    }
-
-    /// The rules are others: what was refused to those before is no reason to wait.
+    /// After a reload, earlier refusals are no reason to wait.
     pub fn forget_denials(&mut self) {
         self.denials.clear();
     }
 
-    fn deny(&mut self, now: Instant, action: Action, taint: &Taint, message: String) -> Verdict {
+    fn deny(
+        &mut self,
+        now: Instant,
+        action: Action,
+        taint: &Taint,
+        message: String,
+    ) -> WriteOutcome {
         let denial = self
             .denials
             .entry(Step::new(action, taint))
@@ -237,7 +232,7 @@ impl Writes {
         denial.postpone(now);
         let first = denial.message != message;
         denial.message.clone_from(&message);
-        Verdict::Denied {
+        WriteOutcome::Denied {
             action,
             taint: taint.clone(),
             message,
@@ -245,27 +240,20 @@ impl Writes {
         }
     }
 
-    fn failed(&mut self, now: Instant, error: &ApiError) {
-        self.retry(now, asked_wait(error));
-        self.waits_for_credentials = error.refuses_credentials();
-    }
-
-    fn retry(&mut self, now: Instant, asked: Duration) {
-        self.waits_for_credentials = false;
-        self.not_before = Some(now + jittered(asked) + self.backoff.next(RETRY_CAP));
+    fn retry(&mut self, now: Instant, least: Duration) {
+        self.not_before = Some(now + jittered(least) + self.backoff.next(RETRY_CAP));
     }
 
     fn reset(&mut self) {
         self.backoff.reset();
         self.not_before = None;
-        self.waits_for_credentials = false;
         self.must_read = MustRead::No;
         self.refused = None;
     }
 }
 
-/// Whether the server said no, rather than that somebody was faster. A 422 without details is a failed `test`.
-fn is_denial(error: &ApiError) -> bool {
+/// Whether the server refuses the change itself. A 409 is a conflict, and so is a 422 without details: a failed `test`.
+fn is_denied(error: &ApiError) -> bool {
     match error {
         ApiError::Refused {
             code: 422,
@@ -279,8 +267,8 @@ fn is_denial(error: &ApiError) -> bool {
     }
 }
 
-/// How long the server wants to be left alone, in its own words or by its state.
-fn asked_wait(error: &ApiError) -> Duration {
+/// `Retry-After`, or what the status code suggests.
+fn least_wait(error: &ApiError) -> Duration {
     let trouble = error.code().is_some_and(|code| code == 429 || code >= 500);
     error
         .retry_after()

@@ -1,4 +1,4 @@
-//! The decision itself. Pure.
+//! The decision, and what follows from it. Pure.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use crate::node::patch::{Action, Step};
 use crate::node::view::NodeView;
 
 impl RuleState {
-    /// What the Node alone says: [`Decision::Waiting`] where it has the taint.
-    pub(super) fn see(&self, node: &NodeView) -> Decision {
+    /// The decision by the Node alone: [`Decision::Waiting`] where it has the taint.
+    pub(super) fn look_at(&self, node: &NodeView) -> Decision {
         if !node.selected_by(&self.rule.node_selector) {
             Decision::NotSelected
         } else if node.has(&self.rule.taint) {
@@ -19,7 +19,7 @@ impl RuleState {
         }
     }
 
-    /// What the gates and the time say of a Node with the taint.
+    /// The decision by gates and time about a Node with the taint.
     pub(super) fn decide(&self, now: Instant, node: &NodeView) -> Decision {
         let fails_open = self.is_overdue() && self.rule.deadline.action == DeadlineAction::Remove;
         let stable = match self.stable_at() {
@@ -38,7 +38,7 @@ impl RuleState {
         }
     }
 
-    /// Whether a Node without the taint is to have it again.
+    /// The decision about a Node without the taint.
     pub(super) fn decide_without_taint(&self, now: Instant, node: &NodeView) -> Decision {
         // Somebody may have given it another value, of which there can be no second.
         let back = Step::new(Action::PutBack, &self.rule.taint.to_taint());
@@ -51,6 +51,58 @@ impl RuleState {
             Some(until) if now < until => Decision::Lapsing { until },
             Some(_) => Decision::Lapsed,
             None => Decision::Absent,
+        }
+    }
+
+    /// The change that is due, in a dry run as well.
+    pub fn due(&self) -> Option<Action> {
+        match self.decision {
+            Decision::Ready => Some(Action::Remove),
+            Decision::Lapsed => Some(Action::PutBack),
+            _ => None,
+        }
+    }
+
+    /// The change to write now.
+    pub fn wants(&self) -> Option<Action> {
+        self.due().filter(|_| !self.rule.dry_run)
+    }
+
+    /// Whether the rule has done all that it does with the Node as it is.
+    pub fn is_done(&self) -> bool {
+        match self.decision {
+            Decision::NotSelected | Decision::Absent => true,
+            _ => self.rule.dry_run && self.due().is_some(),
+        }
+    }
+
+    /// Whether the Node has the taint, or may have it, and the rule has not done all that it does.
+    pub fn awaits_removal(&self) -> bool {
+        let may_be_tainted = self.decision == Decision::NoNode || self.decision.is_tainted();
+        may_be_tainted && !self.is_done()
+    }
+
+    /// Whether a change follows from what the gates have found so far, now or later.
+    pub fn counts_on_gates(&self) -> bool {
+        match self.decision {
+            Decision::Lapsing { .. } => true,
+            Decision::Lapsed => self.wants().is_some(),
+            _ => !self.is_done() && !self.rule.gates.is_empty() && self.open_since.is_some(),
+        }
+    }
+
+    /// What keeps the taint on the Node. `gates`: those that are not open, with their reasons.
+    pub fn waits_for(&self, gates: String) -> String {
+        if !gates.is_empty() {
+            return gates;
+        }
+        match (self.decision, &self.denied) {
+            (Decision::Held, _) => "Karpenter has not registered the node yet".into(),
+            (Decision::Stabilizing { .. }, _) => {
+                "the gates have not been open for stableFor".into()
+            }
+            (_, Some(message)) => format!("the server refuses the removal: {message}"),
+            _ => "a removal that succeeds".into(),
         }
     }
 }

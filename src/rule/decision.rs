@@ -1,35 +1,32 @@
-//! What is decided of a rule, and what happened to it. Pure.
+//! Where a rule stands. Pure.
 
 use std::time::Instant;
 
-use crate::config::DeadlineAction;
-
-/// Where a rule stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// The Node has not been seen (the API is away, or there is no such Node): gates run meanwhile.
+    /// The Node has not been seen: the API server is away, or there is no such Node. Gates run meanwhile.
     NoNode,
-    /// `nodeSelector` does not select the Node: nothing to do.
+    /// `nodeSelector` does not select the Node.
     NotSelected,
-    /// The Node does not have the taint: nothing to do.
+    /// The Node does not have the taint.
     Absent,
-    /// Neither has it the taint, and some gate is closed, since less than `retaint.after`.
+    /// The Node does not have the taint, and some gate has been closed for less than `retaint.after`.
     Lapsing {
-        /// When it has been closed for long enough.
+        /// When the gate will have been closed for long enough.
         until: Instant,
     },
     /// Put the taint back now.
     Lapsed,
     /// Some gate is not open.
     Waiting,
-    /// Every gate is open, since less than `stableFor`.
+    /// Every gate has been open for less than `stableFor`.
     Stabilizing {
-        /// When it has been open for long enough.
+        /// When the gates will have been open for long enough.
         until: Instant,
     },
     /// Ready, but Karpenter would put the taint back until it has registered the Node.
     Held,
-    /// Ready, but the taint has come back so often that somebody else wants it there.
+    /// Ready, but somebody else keeps putting the taint back.
     Limited {
         /// When the next removal is due.
         until: Instant,
@@ -107,43 +104,25 @@ impl Decision {
         }
     }
 
-    /// What the word means, for people.
+    /// What the word means, for operators.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::NoNode => "the Node has not been seen",
             Self::NotSelected => "nodeSelector does not select this Node",
-            Self::Absent => "the taint is not there",
+            Self::Absent => "the Node does not have the taint",
             Self::Lapsing { .. } => {
-                "the taint is not there, but some gate is closed, since less than retaint.after"
+                "the Node does not have the taint, but some gate has been closed for less than retaint.after"
             }
-            Self::Lapsed => "the taint is to be put back now",
+            Self::Lapsed => "the taint is due to be put back",
             Self::Waiting => "some gate is not open",
-            Self::Stabilizing { .. } => "all gates are open, since less than stableFor",
+            Self::Stabilizing { .. } => "all gates have been open for less than stableFor",
             Self::Held => {
                 "ready, but Karpenter has not registered the node and would put the taint back"
             }
             Self::Limited { .. } => {
-                "ready, but somebody keeps putting the taint back: one removal in 10 s"
+                "ready, but somebody keeps putting the taint back: untaint removes it once in 10 s"
             }
-            Self::Ready => "the taint is to be removed now",
+            Self::Ready => "the taint is due to be removed",
         }
     }
-}
-
-/// What happened to a rule, for people to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occurrence {
-    /// The taint was seen.
-    Tainted,
-    /// It is gone, and nobody here removed it.
-    RemovedByOther {
-        /// Whether the rule was ready by then: if not, it was removed too early.
-        ready: bool,
-    },
-    /// It comes back as often as it is removed.
-    Fight,
-    /// It waits for long already.
-    LongWait,
-    /// It has been there for the whole of `deadline.after`.
-    Deadline(DeadlineAction),
 }

@@ -1,4 +1,4 @@
-//! A condition of the Node that tells the state of a rule's gates. Pure.
+//! The condition of the Node that shows the state of a rule's gates. Pure.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
@@ -15,21 +15,20 @@ const MAX_MESSAGE: usize = 1000;
 /// Not ready yet, with every gate open.
 const STABILIZING: &str = "GatesStabilizing";
 
-/// What is to be told.
+/// What the condition is to be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCondition {
     /// The condition's type.
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: &'static str,
-    /// One word, for programs.
     pub reason: &'static str,
-    /// For people.
     pub message: String,
 }
 
 impl PublishedCondition {
-    /// Of a rule whose gates say this together. `stable`: for `stableFor`. `waits_for`: the gates that are not open.
+    /// `gates`: the state of a rule's gates together. `stable`: all have been open for `stableFor`. `waits_for`: the gates
+    /// that are not open, with their reasons.
     pub fn new(kind: &str, gates: State, stable: bool, waits_for: &str) -> Self {
         let (status, reason, message) = match gates {
             State::Open if stable => ("True", "GatesOpen", "every gate is open"),
@@ -49,14 +48,18 @@ impl PublishedCondition {
         }
     }
 
-    /// Whether `node` says the same already, if in other words.
-    pub fn differs_in_words_alone(&self, node: &NodeView) -> bool {
+    /// Whether the condition on `node` has the same status and reason, and another message.
+    pub fn differs_in_message_only(&self, node: &NodeView) -> bool {
         let known = self.known(node);
-        known.is_some_and(|known| {
-            known.status == self.status
-                && known.reason.as_deref() == Some(self.reason)
-                && known.message.as_deref() != Some(&self.message)
-        })
+        known.is_some_and(|known| self.has_state_of(known) && !self.has_message_of(known))
+    }
+
+    fn has_state_of(&self, known: &NodeCondition) -> bool {
+        known.status == self.status && known.reason.as_deref() == Some(self.reason)
+    }
+
+    fn has_message_of(&self, known: &NodeCondition) -> bool {
+        known.message.as_deref() == Some(&self.message)
     }
 
     fn known<'n>(&self, node: &'n NodeView) -> Option<&'n NodeCondition> {
@@ -64,25 +67,20 @@ impl PublishedCondition {
         conditions.find(|known| known.type_ == self.kind)
     }
 
-    /// The body of the strategic merge patch of `nodes/status` that makes `node` say so; `None` if it does.
+    /// The body of the strategic merge patch of `nodes/status` that writes the condition; `None` if `node` has it.
     ///
-    /// Conditions are merged by their type (`patchMergeKey` of `NodeStatus`), so that no other condition is touched.
-    /// The time of the transition moves with the status alone, and that of the heartbeat with every write, as the API has
-    /// it. Unlike the kubelet, untaint writes only what has changed: the heartbeat tells when that was, not that the agent
-    /// is alive. `leftover`: the Node's condition was written before this boot, so that it is evidence for nobody. It is
-    /// written again, whatever it says.
-    pub fn patch(&self, node: &NodeView, leftover: bool, now: Timestamp) -> Option<Value> {
+    /// The API server merges conditions by their type (`patchMergeKey` of `NodeStatus`), so the patch touches no other
+    /// condition. As in the API, the time of the transition moves with the status only, and that of the heartbeat with
+    /// every write. Unlike the kubelet, untaint writes only changes: the heartbeat does not show that the agent is alive.
+    /// `stale`: the Node's condition is from before this boot. Then it is no evidence, and is written again in any case.
+    pub fn patch(&self, node: &NodeView, stale: bool, now: Timestamp) -> Option<Value> {
         let known = self.known(node);
-        let is_told = |known: &NodeCondition| {
-            // What the Node says was earned with a whole `stableFor`, and no gate has closed since.
-            if self.reason == STABILIZING && known.status == "True" {
-                return true;
-            }
-            known.status == self.status
-                && known.reason.as_deref() == Some(self.reason)
-                && known.message.as_deref() == Some(&self.message)
+        let is_current = |known: &NodeCondition| {
+            // The Node got its `True` after a whole `stableFor`, and no gate has closed since.
+            let keeps_true = self.reason == STABILIZING && known.status == "True";
+            keeps_true || self.has_state_of(known) && self.has_message_of(known)
         };
-        if !leftover && known.is_some_and(is_told) {
+        if !stale && known.is_some_and(is_current) {
             return None;
         }
         let same_status = known.filter(|known| known.status == self.status);
@@ -146,17 +144,24 @@ mod tests {
                 ("Unknown", "GatesUnknown", "agent: refused"),
             ),
         ] {
-            let told = PublishedCondition::new(KIND, gates, stable, "agent: refused");
-            assert_eq!((told.status, told.reason, told.message.as_str()), expected);
+            let condition = PublishedCondition::new(KIND, gates, stable, "agent: refused");
+            assert_eq!(
+                (
+                    condition.status,
+                    condition.reason,
+                    condition.message.as_str()
+                ),
+                expected
+            );
         }
     }
 
     #[test]
     fn the_patch_has_the_one_condition_and_the_node_it_is_about() {
-        let told = PublishedCondition::new(KIND, State::Open, true, "");
+        let condition = PublishedCondition::new(KIND, State::Open, true, "");
         let ready = json!([{"type": "Ready", "status": "True"}]);
         assert_eq!(
-            told.patch(&node(&ready), false, now()),
+            condition.patch(&node(&ready), false, now()),
             Some(json!({
                 "metadata": {"uid": "u"},
                 "status": {"conditions": [{
@@ -173,11 +178,11 @@ mod tests {
 
     #[test]
     fn what_the_node_says_already_is_not_written_again_whenever_it_was_written() {
-        let told = PublishedCondition::new(KIND, State::Closed, false, "agent: refused");
-        let mut known = told.patch(&node(&json!([])), false, now()).unwrap();
+        let condition = PublishedCondition::new(KIND, State::Closed, false, "agent: refused");
+        let mut known = condition.patch(&node(&json!([])), false, now()).unwrap();
         let conditions = known["status"]["conditions"].take();
         let later = "2026-02-01T12:00:00Z".parse().unwrap();
-        assert_eq!(told.patch(&node(&conditions), false, later), None);
+        assert_eq!(condition.patch(&node(&conditions), false, later), None);
     }
 
     #[test]
@@ -188,15 +193,15 @@ mod tests {
         let node = node(&known["status"]["conditions"]);
         let later = "2026-02-01T12:00:00Z".parse().unwrap();
         assert_eq!(stabilizing.patch(&node, false, later), None);
-        for (told, status, since) in [
+        for (condition, status, since) in [
             (open, "True", "2026-01-01T12:00:00Z"),
             (stabilizing, "False", "2026-02-01T12:00:00Z"),
         ] {
-            let patch = told.patch(&node, true, later).unwrap();
-            let condition = &patch["status"]["conditions"][0];
-            assert_eq!(condition["status"], status);
-            assert_eq!(condition["lastTransitionTime"], since);
-            assert_eq!(condition["lastHeartbeatTime"], "2026-02-01T12:00:00Z");
+            let patch = condition.patch(&node, true, later).unwrap();
+            let written = &patch["status"]["conditions"][0];
+            assert_eq!(written["status"], status);
+            assert_eq!(written["lastTransitionTime"], since);
+            assert_eq!(written["lastHeartbeatTime"], "2026-02-01T12:00:00Z");
         }
     }
 
@@ -208,15 +213,15 @@ mod tests {
             (State::Closed, "agent: 1", false),
             (State::Unknown, "agent: 2", false),
         ] {
-            let told = PublishedCondition::new(KIND, gates, false, message);
+            let condition = PublishedCondition::new(KIND, gates, false, message);
             assert_eq!(
-                told.differs_in_words_alone(&node(&known)),
+                condition.differs_in_message_only(&node(&known)),
                 expected,
                 "{gates:?} {message}"
             );
         }
-        let told = PublishedCondition::new(KIND, State::Closed, false, "agent: 2");
-        assert!(!told.differs_in_words_alone(&node(&json!([]))));
+        let condition = PublishedCondition::new(KIND, State::Closed, false, "agent: 2");
+        assert!(!condition.differs_in_message_only(&node(&json!([]))));
     }
 
     #[test]
@@ -226,18 +231,18 @@ mod tests {
             (State::Closed, "2025-01-01T00:00:00Z"),
             (State::Unknown, "2026-01-01T12:00:00Z"),
         ] {
-            let told = PublishedCondition::new(KIND, gates, false, "new");
-            let patch = told.patch(&node(&before), false, now()).unwrap();
-            let condition = &patch["status"]["conditions"][0];
-            assert_eq!(condition["lastTransitionTime"], expected);
-            assert_eq!(condition["lastHeartbeatTime"], "2026-01-01T12:00:00Z");
+            let condition = PublishedCondition::new(KIND, gates, false, "new");
+            let patch = condition.patch(&node(&before), false, now()).unwrap();
+            let written = &patch["status"]["conditions"][0];
+            assert_eq!(written["lastTransitionTime"], expected);
+            assert_eq!(written["lastHeartbeatTime"], "2026-01-01T12:00:00Z");
         }
     }
 
     #[test]
     fn a_message_is_bounded_and_has_nothing_invisible() {
-        let told = PublishedCondition::new(KIND, State::Closed, false, &"a\n".repeat(10_000));
-        assert!(told.message.starts_with("a\\na\\n"));
-        assert_eq!(told.message.chars().count(), MAX_MESSAGE + 1);
+        let condition = PublishedCondition::new(KIND, State::Closed, false, &"a\n".repeat(10_000));
+        assert!(condition.message.starts_with("a\\na\\n"));
+        assert_eq!(condition.message.chars().count(), MAX_MESSAGE + 1);
     }
 }

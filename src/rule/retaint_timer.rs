@@ -1,7 +1,7 @@
-//! When a rule that was ready is so no longer, and the taint is to be put back. Pure.
+//! When `retaint` puts the taint back. Pure.
 //!
-//! Nothing on the Node tells that a rule was ready once, and nothing is to: a marker outlives what it stands for. So a
-//! Node without the taint whose gate stays closed is to have it, whoever took it off and whichever process saw it.
+//! The Node has no marker that a rule was ready once: a marker outlives what it stands for. So a Node without the taint
+//! gets it back when a gate stays closed, whoever took it off and whichever process saw that.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,15 @@ use jiff::{SignedDuration, Timestamp};
 use crate::boot::Boot;
 use crate::gate::State;
 
-/// A Node that is older than the boot by more than this has been through a reboot. The API server's clock dates the one,
-/// the node's the other.
+/// A Node that is older than the boot by more than this has been through a reboot. The API server's clock dates the Node,
+/// and the node's own clock dates the boot.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 
 #[derive(Debug)]
 pub(super) struct RetaintTimer {
-    /// Since when some gate has been closed, without a break.
+    /// Since when some gate has been closed without a break.
     closed_since: Option<Instant>,
-    /// Whether the taint may be put back: once, until every gate has been open again.
+    /// Whether the taint may be put back. That happens once, until every gate has been open again.
     armed: bool,
     /// The boot that this process came up with, until every gate has been open since.
     boot: Option<Boot>,
@@ -41,12 +41,12 @@ impl RetaintTimer {
         }
     }
 
-    /// What was before does not count.
-    pub(super) fn begin_to_count(&mut self, now: Instant) {
+    /// Counts the time from `now`.
+    pub(super) fn restart(&mut self, now: Instant) {
         self.closed_since = self.closed_since.map(|_| now);
     }
 
-    /// What the boot left is over.
+    /// The Node is no longer as the boot left it.
     pub(super) fn forget_boot(&mut self) {
         self.boot = None;
     }
@@ -61,10 +61,10 @@ impl RetaintTimer {
         self.armed = false;
     }
 
-    /// When the taint of a Node `created` then is to be put back; `None` while no gate is closed.
+    /// When the taint goes back on a Node that was `created` then; `None` while no gate is closed.
     ///
-    /// A gate that has been open once may close for a moment, when a component restarts. A reboot leaves the Node as it
-    /// was, without the taint (`registerWithTaints` applies to new Nodes only), while nothing runs yet: no time is given.
+    /// A gate may close for a moment when a component restarts, hence `after`. A reboot leaves the Node without the taint
+    /// (`registerWithTaints` applies to new Nodes only) while nothing runs yet: then the taint goes back at once.
     pub(super) fn due_at(&self, after: Duration, created: Option<Timestamp>) -> Option<Instant> {
         let since = self.closed_since.filter(|_| self.armed)?;
         let boot = self.boot.filter(|boot| since <= boot.until).zip(created);

@@ -1,10 +1,10 @@
-//! For how long the taint has been there, and what is to be told of that. Pure.
+//! For how long the Node has had the taint, and what to report of that. Pure.
 
 use std::time::{Duration, Instant};
 
 use crate::config::Deadline;
 
-/// A wait of this long is told of, or of a tenth of the deadline if that is less.
+/// A wait is long after this time, or after a tenth of the deadline if that is less.
 const LONG_WAIT: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Default)]
@@ -13,10 +13,9 @@ pub(super) struct TaintPresence {
     since: Option<Instant>,
     /// Whether the deadline has passed.
     overdue: bool,
-    /// Whether that has been told.
-    overdue_told: bool,
-    /// Whether it has been told that this takes long, be it by the deadline.
-    told: bool,
+    deadline_reported: bool,
+    /// Whether the long wait has been reported, by itself or with the deadline.
+    wait_reported: bool,
 }
 
 impl TaintPresence {
@@ -39,40 +38,39 @@ impl TaintPresence {
         self.overdue
     }
 
-    /// Another deadline is told of when it passes, whatever became of the one before.
-    pub(super) fn expect_another_deadline(&mut self) {
+    /// The rule has another deadline, which is reported when it passes.
+    pub(super) fn forget_deadline(&mut self) {
         self.overdue = false;
-        self.overdue_told = false;
+        self.deadline_reported = false;
     }
 
     pub(super) fn deadline_at(&self, deadline: Deadline) -> Option<Instant> {
         self.since.map(|since| since + deadline.after)
     }
 
-    pub(super) fn look_at_deadline(&mut self, now: Instant, deadline: Deadline) {
+    pub(super) fn update_overdue(&mut self, now: Instant, deadline: Deadline) {
         self.overdue = self.deadline_at(deadline).is_some_and(|at| at <= now);
-        self.overdue_told &= self.overdue;
+        self.deadline_reported &= self.overdue;
     }
 
-    /// When there will be a passed deadline to tell of.
-    pub(super) fn overdue_at(&self, deadline: Deadline) -> Option<Instant> {
-        self.deadline_at(deadline).filter(|_| !self.overdue_told)
+    /// When to report the deadline, if it has not been reported.
+    pub(super) fn report_deadline_at(&self, deadline: Deadline) -> Option<Instant> {
+        self.deadline_at(deadline)
+            .filter(|_| !self.deadline_reported)
     }
 
-    /// The passed deadline is told of.
-    pub(super) fn tell_overdue(&mut self) {
-        self.overdue_told = true;
-        self.told = true;
+    pub(super) fn deadline_reported(&mut self) {
+        self.deadline_reported = true;
+        self.wait_reported = true;
     }
 
-    /// When there will be a long wait to tell of.
-    pub(super) fn long_at(&self, deadline: Deadline) -> Option<Instant> {
-        let since = self.since.filter(|_| !self.told)?;
+    /// When to report a long wait, if it has not been reported.
+    pub(super) fn report_wait_at(&self, deadline: Deadline) -> Option<Instant> {
+        let since = self.since.filter(|_| !self.wait_reported)?;
         Some(since + LONG_WAIT.min(deadline.after / 10))
     }
 
-    /// The long wait is told of.
-    pub(super) fn tell(&mut self) {
-        self.told = true;
+    pub(super) fn wait_reported(&mut self) {
+        self.wait_reported = true;
     }
 }

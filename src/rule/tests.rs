@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{Check, FileCheck, Probe, Schedule};
+use crate::config::{Check, DeadlineAction, FileCheck, Probe, Schedule};
 use crate::taint::TaintMatcher;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ fn step(
     now: Instant,
     node: Option<&NodeView>,
     open: bool,
-) -> Option<Occurrence> {
+) -> Option<RuleEvent> {
     if state.runs_gates() {
         state.observe(now, if open { State::Open } else { State::Closed });
     }
@@ -67,7 +67,7 @@ fn a_taint_with_a_gate_not_open_waits_and_is_ready_once_all_are_open() {
     let mut state = RuleState::new(rule(), None);
     assert_eq!(
         step(&mut state, now, Some(&tainted()), false),
-        Some(Occurrence::Tainted)
+        Some(RuleEvent::Tainted)
     );
     assert_eq!(state.decision(), Decision::Waiting);
     assert_eq!(step(&mut state, now, Some(&tainted()), true), None);
@@ -112,7 +112,7 @@ fn a_taint_that_comes_back_starts_the_gates_afresh() {
     );
     assert_eq!(
         step(&mut state, now, Some(&tainted()), true),
-        Some(Occurrence::Tainted)
+        Some(RuleEvent::Tainted)
     );
     assert_eq!(
         (state.decision(), state.round()),
@@ -206,7 +206,7 @@ fn a_taint_that_somebody_else_removes_is_told_once_with_whether_it_was_too_early
         step(&mut state, now, Some(&tainted()), open);
         assert_eq!(
             step(&mut state, now, Some(&clean()), open),
-            Some(Occurrence::RemovedByOther { ready })
+            Some(RuleEvent::RemovedByOther { ready })
         );
         assert_eq!(step(&mut state, now, Some(&clean()), open), None);
     }
@@ -229,9 +229,13 @@ fn a_node_that_the_selector_does_not_select_is_left_alone() {
     let selected = node("u", &[("t", "NoSchedule")], &json!({"pool": "a"}));
     assert_eq!(
         step(&mut state, now, Some(&selected), false),
-        Some(Occurrence::Tainted)
+        Some(RuleEvent::Tainted)
     );
     assert_eq!(state.decision(), Decision::Waiting);
+}
+
+fn deadline(after: Duration, action: DeadlineAction) -> Option<RuleEvent> {
+    Some(RuleEvent::Deadline { after, action })
 }
 
 /// When the taint will have been there for too long.

@@ -187,7 +187,7 @@ async fn success_is_only_when_the_returned_node_lacks_the_taint() {
     let agent = scene.agent(&[]);
     scene.gates.write_conflist();
     scene.gates.health.set(200);
-    let undone = "the server took the change, and the taint is there again";
+    let undone = "the server accepted the change, but the taint is there again";
     agent.wait_for_message(undone).await.unwrap();
     scene.wait_for_taints(&[]).await;
     agent.wait_for_message("removed the taint").await.unwrap();

@@ -74,7 +74,7 @@ async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
     tokio::time::sleep(Duration::from_millis(5500)).await;
     agent.signal("CONT").await.unwrap();
     agent
-        .wait_for_message("stood still; evaluating the gates afresh")
+        .wait_for_message("the process was paused; evaluating the gates again")
         .await
         .unwrap();
     let is_closed = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "closed";

@@ -8,8 +8,7 @@ use untaint::config::Rule;
 use untaint::gate::State;
 use untaint::node::patch::{Action, Change, Wanted};
 use untaint::node::view::{Latest, NodeView};
-use untaint::node::writes::{Next, Verdict, Writes};
-use untaint::rule::Decision;
+use untaint::node::writes::{Next, WriteOutcome, Writes};
 
 use crate::events::{Options, SLOTS};
 use crate::invariants::Traffic;
@@ -84,7 +83,7 @@ impl Agent {
         let Some(Call::Send(change)) = self.pending.take_if(unwanted) else {
             return None;
         };
-        self.writes.broken_off();
+        self.writes.canceled();
         self.unread = Some(change.uid.clone());
         self.unanswered(&change);
         Some(change)
@@ -121,11 +120,11 @@ impl Agent {
         if known.is_some_and(|known| known.metadata.uid != node.metadata.uid) {
             self.writes = Writes::default();
         }
-        self.latest.offer(node);
+        self.latest.observe(node);
     }
 
     fn gone(&mut self, uid: &str) {
-        if self.latest.gone(uid) {
+        if self.latest.deleted(uid) {
             self.writes = Writes::default();
         }
     }
@@ -154,7 +153,7 @@ impl Agent {
         let change = self.pending.as_ref().and_then(Call::change);
         for rule in &mut self.rules {
             rule.take_reports(now, self.found[rule.slot], false);
-            if !rule.is_in(change) {
+            if !rule.is_changed_by(change) {
                 let node = self.latest.get();
                 rule.step(now, node, self.watching, self.found[rule.slot]);
             }
@@ -163,7 +162,7 @@ impl Agent {
             self.pending = self.next_call(now);
         }
         let change = self.pending.as_ref().and_then(Call::change);
-        let rules = self.rules.iter().filter(|rule| !rule.is_in(change));
+        let rules = self.rules.iter().filter(|rule| !rule.is_changed_by(change));
         let times = rules.filter_map(|rule| rule.state.wake_at());
         let calls = self.write_at.filter(|_| self.pending.is_none());
         let reports = self.rules.iter().filter_map(RuleRunner::reports_at);
@@ -178,11 +177,11 @@ impl Agent {
                 self.write_at = until;
                 None
             }
-            Next::Read => {
+            Next::Get => {
                 self.traffic.read(now);
                 Some(Call::Read(node.metadata.uid.clone()))
             }
-            Next::Send(change) => {
+            Next::Patch(change) => {
                 self.traffic.patch(now);
                 assert_eq!(change.uid, node.metadata.uid);
                 assert_ne!(self.unread.as_ref(), Some(&change.uid), "read it first");
@@ -209,26 +208,26 @@ impl Agent {
         call: &Call,
         answer: Result<NodeView, ApiError>,
     ) {
-        let (uid, verdict) = match call {
-            Call::Send(change) => (&change.uid, self.writes.sent(now, change, &answer)),
-            Call::Read(uid) => (uid, self.writes.read(now, &wanted(&self.rules), &answer)),
+        let (uid, outcome) = match call {
+            Call::Send(change) => (&change.uid, self.writes.patched(now, change, &answer)),
+            Call::Read(uid) => (uid, self.writes.got(now, &wanted(&self.rules), &answer)),
         };
         if matches!(call, Call::Read(_)) {
             let is_known = |error: &ApiError| error.is_not_found() || is_forbidden(error);
             self.unread
                 .take_if(|_| answer.as_ref().err().is_none_or(is_known));
         }
-        match (call, &answer, verdict) {
+        match (call, &answer, outcome) {
             (Call::Read(_), Ok(node), _) => {
                 self.rules.iter_mut().for_each(|rule| rule.read(node));
             }
-            (Call::Send(change), Ok(node), Some(Verdict::Done)) => {
+            (Call::Send(change), Ok(node), Some(WriteOutcome::Applied)) => {
                 self.traffic.others_act();
                 self.rules
                     .iter_mut()
-                    .for_each(|rule| rule.changed(now, change, node));
+                    .for_each(|rule| rule.accepted(now, change, node));
             }
-            (Call::Send(change), _, Some(Verdict::Unanswered)) => {
+            (Call::Send(change), _, Some(WriteOutcome::Unknown)) => {
                 self.unread = Some(change.uid.clone());
                 self.unanswered(change);
             }
@@ -250,11 +249,9 @@ impl Agent {
     }
 
     fn unanswered(&mut self, change: &Change) {
-        let rules = self
-            .rules
-            .iter_mut()
-            .filter(|rule| rule.is_in(Some(change)));
-        rules.for_each(|rule| rule.unanswered = Some(change.action));
+        for rule in &mut self.rules {
+            rule.unanswered(change);
+        }
     }
 }
 
@@ -266,12 +263,9 @@ fn is_forbidden(error: &ApiError) -> bool {
 
 fn wanted(rules: &[RuleRunner]) -> Wanted<'_> {
     let mut wanted = Wanted::default();
-    for rule in rules.iter().filter(|rule| !rule.state.rule().dry_run) {
-        let taint = &rule.state.rule().taint;
-        match rule.state.decision() {
-            Decision::Ready => wanted.remove.push(taint),
-            Decision::Lapsed => wanted.put_back.push(taint.to_taint()),
-            _ => {}
+    for rule in rules {
+        if let Some(action) = rule.state.wants() {
+            wanted.add(action, &rule.state.rule().taint);
         }
     }
     wanted

@@ -37,6 +37,8 @@ pub(crate) struct Reference {
     /// Whether every gate has been open since the last put-back.
     armed: bool,
     removals: Vec<Instant>,
+    /// What may have taken effect without an answer.
+    unanswered: Option<Action>,
 }
 
 impl Reference {
@@ -51,6 +53,7 @@ impl Reference {
             seen_since: None,
             armed: true,
             removals: Vec::new(),
+            unanswered: None,
         }
     }
 
@@ -83,31 +86,77 @@ impl Reference {
         self.observe(now, gates);
     }
 
-    pub(crate) fn removed(&mut self, now: Instant) {
-        self.sight = Sight::Absent;
-        self.seen_since = None;
-        self.closed_since = self.closed_since.map(|_| now);
-        if !self.asks_gates(self.sight) {
-            self.paused();
+    /// Whether a change is about the rule's taint, by what the rule last saw.
+    pub(crate) fn owns(&self, change: &Change) -> bool {
+        let expected = match change.action {
+            Action::Remove => Sight::Tainted,
+            Action::PutBack => Sight::Absent,
+        };
+        let mut taints = change.taints.iter();
+        self.sight == expected && taints.any(|taint| self.rule.taint.matches(taint))
+    }
+
+    /// The server accepted a change. Gives how many of its taints are to be reported.
+    pub(crate) fn accepted(&mut self, now: Instant, change: &Change, node: &NodeView) -> usize {
+        if !self.owns(change) {
+            return 0;
         }
-        self.took_off(now);
+        self.unanswered = None;
+        let is_there = self.has_taint(node);
+        let taints = change.taints.iter();
+        let mine = taints.filter(|taint| self.rule.taint.matches(taint));
+        let mine = mine.count();
+        match change.action {
+            Action::Remove => {
+                self.sight = Sight::Absent;
+                self.seen_since = None;
+                self.closed_since = self.closed_since.map(|_| now);
+                if !self.asks_gates(self.sight) {
+                    self.paused();
+                }
+                self.removals.push(now);
+                mine
+            }
+            Action::PutBack if is_there => {
+                self.put_back(now);
+                1
+            }
+            // It was put back, and is not there all the same.
+            Action::PutBack => {
+                self.sight = Sight::Absent;
+                self.armed = false;
+                mine
+            }
+        }
     }
 
-    /// A removal took effect.
-    pub(crate) fn took_off(&mut self, now: Instant) {
-        self.removals.push(now);
+    pub(crate) fn unanswered(&mut self, change: &Change) {
+        if self.owns(change) {
+            self.unanswered = Some(change.action);
+        }
     }
 
-    pub(crate) fn put_back(&mut self, now: Instant) {
+    /// A change that has not taken effect by the time of a read never will.
+    pub(crate) fn read(&mut self, node: &NodeView) {
+        let is_undone = match self.unanswered {
+            Some(Action::Remove) => self.has_taint(node),
+            Some(Action::PutBack) => !self.has_taint(node),
+            None => false,
+        };
+        if is_undone {
+            self.unanswered = None;
+        }
+    }
+
+    fn put_back(&mut self, now: Instant) {
         self.sight = Sight::Tainted;
         self.seen_since = Some(now);
         self.armed = false;
     }
 
-    /// It was put back, and is not there all the same.
-    pub(crate) fn put_back_undone(&mut self) {
-        self.sight = Sight::Absent;
-        self.armed = false;
+    fn has_taint(&self, node: &NodeView) -> bool {
+        let mut taints = node.taints.iter();
+        taints.any(|taint| self.rule.taint.matches(taint))
     }
 
     /// The Node is not watched: what a put-back waits for counts from when it is.
@@ -115,7 +164,8 @@ impl Reference {
         self.closed_since = self.closed_since.map(|_| now);
     }
 
-    pub(crate) fn step(&mut self, now: Instant, node: Option<&NodeView>) {
+    /// Gives whether the taint has come or gone by a change of the rule's own that had no answer.
+    pub(crate) fn step(&mut self, now: Instant, node: Option<&NodeView>) -> bool {
         let uid = node.map(|node| node.metadata.uid.clone());
         let recreated = uid.is_some() && self.uid.is_some() && uid != self.uid;
         self.uid = uid.or(self.uid.take());
@@ -128,10 +178,11 @@ impl Reference {
         if recreated {
             self.armed = true;
             self.removals.clear();
+            self.unanswered = None;
         }
         let starts = !self.asks_gates(before) && self.asks_gates(self.sight);
-        let comes = before == Sight::Absent && self.sight == Sight::Tainted;
-        if recreated || starts || comes {
+        let comes_back = before == Sight::Absent && self.sight == Sight::Tainted;
+        if recreated || starts || comes_back {
             self.paused();
         }
         if self.rule.gates.is_empty() {
@@ -140,9 +191,18 @@ impl Reference {
         self.armed |= self.is_stable(now);
         let kept = self.seen_since.filter(|_| !recreated).unwrap_or(now);
         self.seen_since = (self.sight == Sight::Tainted).then_some(kept);
-        if before == Sight::Tainted && self.sight == Sight::Absent {
+        let goes = before == Sight::Tainted && self.sight == Sight::Absent;
+        if goes {
             self.closed_since = self.closed_since.map(|_| now);
         }
+        let comes = before != Sight::Tainted && self.sight == Sight::Tainted;
+        let unanswered = self.unanswered.take_if(|_| comes || goes);
+        match unanswered {
+            Some(Action::PutBack) if comes => self.put_back(now),
+            Some(Action::Remove) if goes => self.removals.push(now),
+            _ => return false,
+        }
+        true
     }
 
     fn look(&self, node: Option<&NodeView>) -> Sight {
@@ -152,11 +212,7 @@ impl Reference {
         let mut selector = self.rule.node_selector.iter();
         if !selector.all(|(key, value)| node.metadata.labels.get(key) == Some(value)) {
             Sight::NotSelected
-        } else if node
-            .taints
-            .iter()
-            .any(|taint| self.rule.taint.matches(taint))
-        {
+        } else if self.has_taint(node) {
             Sight::Tainted
         } else {
             Sight::Absent

@@ -1,4 +1,4 @@
-//! A rule at work without its I/O: what `src/agent/rule.rs` does around the decision, held to the reference.
+//! A rule with simulated gates: every step of its state is held to the reference.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use untaint::config::{Check, Deadline, DeadlineAction, FileCheck, Probe, Retaint
 use untaint::gate::State;
 use untaint::node::patch::{Action, Change};
 use untaint::node::view::NodeView;
-use untaint::rule::{Decision, Occurrence, RuleState};
+use untaint::rule::{RuleEvent, RuleState};
 use untaint::taint::{Effect, TaintMatcher};
 
 use crate::events::Options;
@@ -28,7 +28,6 @@ pub(crate) struct RuleRunner {
     pub(crate) state: RuleState,
     pub(crate) reference: Reference,
     gates: Gates,
-    pub(crate) unanswered: Option<Action>,
 }
 
 impl RuleRunner {
@@ -38,7 +37,6 @@ impl RuleRunner {
             state: RuleState::new(rule.clone(), boot),
             reference: Reference::new(rule, boot),
             gates: Gates::AtRest,
-            unanswered: None,
         }
     }
 
@@ -108,7 +106,7 @@ impl RuleRunner {
         self.reference.reconfigure(now, rule, together);
     }
 
-    /// Decides anew, and must come to what the reference says.
+    /// Decides again, and must come to what the reference says.
     pub(crate) fn step(
         &mut self,
         now: Instant,
@@ -123,28 +121,17 @@ impl RuleRunner {
             self.state.unwatched(now);
             self.reference.unwatched(now);
         }
-        let occurrence = self.state.step(now, node);
-        self.reference.step(now, node);
-        let due = match self.state.decision() {
-            Decision::Ready => Some(Action::Remove),
-            Decision::Lapsed => Some(Action::PutBack),
-            _ => None,
-        };
+        let event = self.state.step(now, node);
+        let is_own = self.reference.step(now, node);
         let expected = node.and_then(|node| self.reference.wants(now, node));
-        assert_eq!(due, expected, "{:?} {:?}", self.state, self.reference);
-        match occurrence {
-            Some(Occurrence::Tainted) if self.unanswered.take() == Some(Action::PutBack) => {
-                self.state.put_back(now);
-                self.reference.put_back(now);
-            }
-            Some(Occurrence::RemovedByOther { .. })
-                if self.unanswered.take() == Some(Action::Remove) =>
-            {
-                self.state.removed_without_answer(now);
-                self.reference.took_off(now);
-            }
-            _ => {}
-        }
+        let told = matches!(
+            event,
+            Some(RuleEvent::PutBack | RuleEvent::RemovedUnanswered)
+        );
+        assert_eq!(told, is_own, "{event:?} {:?}", self.reference);
+        // What follows from a taint that is there by the rule's own doing is decided in the next step.
+        let expected = expected.filter(|_| event != Some(RuleEvent::PutBack));
+        self.assert_due(expected);
         if self.state.runs_gates() {
             self.run_gates(now, found);
         } else {
@@ -152,45 +139,42 @@ impl RuleRunner {
         }
     }
 
-    pub(crate) fn is_in(&self, change: Option<&Change>) -> bool {
-        change.is_some_and(|change| {
-            let decision = self.state.decision();
-            let is_possible = match change.action {
-                Action::Remove => decision.is_tainted(),
-                Action::PutBack => decision.is_absent(),
-            };
-            let mut taints = change.taints.iter();
-            is_possible && taints.any(|taint| self.state.rule().taint.matches(taint))
-        })
+    fn assert_due(&self, expected: Option<Action>) {
+        let (state, reference) = (&self.state, &self.reference);
+        assert_eq!(state.due(), expected, "{state:?} {reference:?}");
+        let is_written = !state.rule().dry_run;
+        let expected = expected.filter(|_| is_written);
+        assert_eq!(state.wants(), expected, "{state:?} {reference:?}");
     }
 
-    /// The server took the change, and this is the Node afterwards.
-    pub(crate) fn changed(&mut self, now: Instant, change: &Change, node: &NodeView) {
-        if !self.is_in(Some(change)) {
-            return;
+    pub(crate) fn is_changed_by(&self, change: Option<&Change>) -> bool {
+        let is_own = |change| {
+            let is_own = self.state.is_changed_by(change);
+            assert_eq!(is_own, self.reference.owns(change), "{change:?}");
+            is_own
+        };
+        change.is_some_and(is_own)
+    }
+
+    /// The server accepted the change, and this is the Node afterwards.
+    pub(crate) fn accepted(&mut self, now: Instant, change: &Change, node: &NodeView) {
+        let events = self.state.accepted(now, change, node);
+        let owned = self.reference.accepted(now, change, node);
+        assert_eq!(events.len(), owned, "{events:?}");
+        if owned > 0 {
+            self.assert_due(None);
         }
-        self.unanswered = None;
-        match change.action {
-            Action::Remove => {
-                self.state.removed(now);
-                self.reference.removed(now);
-            }
-            Action::PutBack if node.has(&self.state.rule().taint) => {
-                self.state.put_back(now);
-                self.reference.put_back(now);
-            }
-            Action::PutBack => {
-                self.state.put_back_undone();
-                self.reference.put_back_undone();
-            }
-        }
+    }
+
+    pub(crate) fn unanswered(&mut self, change: &Change) {
+        self.state.unanswered(change);
+        self.reference.unanswered(change);
     }
 
     /// This is the Node after a change whose outcome was not known.
     pub(crate) fn read(&mut self, node: &NodeView) {
-        let has_taint = node.has(&self.state.rule().taint);
-        self.unanswered
-            .take_if(|action| (*action == Action::Remove) == has_taint);
+        self.state.read(node);
+        self.reference.read(node);
     }
 }
 

@@ -26,7 +26,7 @@ const RULES: usize = 6;
 const UNDER_ONE_NAME: usize = 3;
 const RELOADED: &str = "reloaded the configuration";
 const SAW: &str = "saw the node";
-const BROKE_OFF: &str = "broke off a change that is not wanted any more";
+const BROKE_OFF: &str = "canceled a change that no rule wants any more";
 
 /// Each may be in the configuration.
 #[derive(Clone, Copy, Default)]

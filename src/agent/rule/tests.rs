@@ -1,3 +1,5 @@
+mod publication;
+
 use std::time::Duration;
 
 use serde_json::json;
@@ -6,17 +8,18 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::config::{
-    Check, Condition, Deadline, DeadlineAction, FileCheck, Gate, NodeCondition, Observation,
-    Observed, Probe, Retaint, Schedule,
+    Check, Condition, FileCheck, Gate, NodeCondition, Observation, Observed, Probe, Retaint,
+    Schedule,
 };
-use crate::gate::observation::{ObservationContext, SinceBoot};
+use crate::gate::State;
+use crate::gate::observation::ObservationContext;
 use crate::node::patch::removal;
 use crate::taint::TaintMatcher;
 
 /// How long a test waits for what must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub(super) fn node(version: &str, ready: &str) -> NodeSnapshot {
+fn node(version: &str, ready: &str) -> NodeSnapshot {
     let node = serde_json::from_value(json!({
         "metadata": {"name": "node", "uid": "u", "resourceVersion": version},
         "spec": {"taints": [{"key": "t", "effect": "NoSchedule"}]},
@@ -46,7 +49,7 @@ fn with_gate(gate: Gate) -> (RuleRunner, mpsc::Receiver<Update>) {
     (rule, reported)
 }
 
-pub(super) fn on_ready() -> RuleRunner {
+fn on_ready() -> RuleRunner {
     let condition = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),
@@ -65,9 +68,9 @@ async fn a_decision_goes_by_what_the_gates_say_of_the_very_node_it_is_about() {
     let mut rule = on_ready();
     let now = Instant::now();
     rule.step(now, &node("1", "True"));
-    assert_eq!(rule.decision(), Decision::Ready);
+    assert_eq!(rule.state.decision(), Decision::Ready);
     rule.step(now, &node("2", "False"));
-    assert_eq!(rule.decision(), Decision::Waiting);
+    assert_eq!(rule.state.decision(), Decision::Waiting);
 }
 
 #[tokio::test]
@@ -77,14 +80,17 @@ async fn gates_that_open_as_a_taint_comes_back_are_not_left_for_later() {
     let mut clean = node("1", "True");
     clean.node.iter_mut().for_each(|node| node.taints.clear());
     rule.step(now, &clean);
-    assert_eq!((rule.decision(), rule.wake_at()), (Decision::Absent, None));
+    assert_eq!(
+        (rule.state.decision(), rule.wake_at()),
+        (Decision::Absent, None)
+    );
     rule.step(now, &node("2", "True"));
     assert_eq!(
-        (rule.decision(), rule.wake_at()),
+        (rule.state.decision(), rule.wake_at()),
         (Decision::Waiting, Some(now))
     );
     rule.step(now, &node("2", "True"));
-    assert_eq!(rule.decision(), Decision::Ready);
+    assert_eq!(rule.state.decision(), Decision::Ready);
 }
 
 #[tokio::test]
@@ -96,15 +102,15 @@ async fn removals_without_an_answer_count_in_a_fight_like_any_other() {
     for _ in 0..5 {
         rule.step(now, &tainted);
         rule.step(now, &tainted);
-        assert_eq!(rule.decision(), Decision::Ready);
-        let matcher = rule.rule().taint.clone();
+        assert_eq!(rule.state.decision(), Decision::Ready);
+        let matcher = rule.state.rule().taint.clone();
         let seen = tainted.node.as_ref().unwrap();
         rule.unanswered(&removal(seen, |_| Some(&matcher)).unwrap());
         rule.step(now, &clean);
     }
     rule.step(now, &tainted);
     rule.step(now, &tainted);
-    assert!(matches!(rule.decision(), Decision::Limited { .. }));
+    assert!(matches!(rule.state.decision(), Decision::Limited { .. }));
 }
 
 /// Open, as there is always such a file.
@@ -131,53 +137,18 @@ async fn make_ready(
     loop {
         let update = timeout(DEADLINE, reported.recv()).await.unwrap().unwrap();
         let now = Instant::now();
-        rule.take(now, &update);
+        rule.observe_gate(now, &update);
         rule.step(now, node);
-        if rule.decision() == Decision::Ready {
+        if rule.state.decision() == Decision::Ready {
             return update;
         }
     }
 }
 
-#[tokio::test]
-async fn a_rule_is_ready_for_a_taint_no_sooner_than_the_taint_is_seen() {
-    let (mut rule, mut reported) = with_gate(on_file("file"));
-    let (start, second) = (Instant::now(), Duration::from_secs(1));
-    rule.step(start, &NodeSnapshot::default());
-    while !rule.all_open() {
-        let update = timeout(DEADLINE, reported.recv()).await.unwrap().unwrap();
-        rule.take(start, &update);
-    }
-    assert_eq!(rule.since_ready(start), None, "there is no Node");
-    let seen = start + second * 3600;
-    rule.step(seen, &node("1", "True"));
-    assert_eq!(rule.decision(), Decision::Ready);
-    assert_eq!(rule.since_ready(seen + second), Some(second));
-}
-
-#[tokio::test]
-async fn a_rule_that_fails_open_was_not_ready_be_it_for_stable_for_alone() {
-    let mut rule = on_ready();
-    let (start, second) = (Instant::now(), Duration::from_secs(1));
-    let version = Rule {
-        stable_for: second * 3600,
-        deadline: Deadline {
-            after: second,
-            action: DeadlineAction::Remove,
-        },
-        ..rule.rule().clone()
-    };
-    rule.reconfigure(start, version);
-    rule.step(start, &node("1", "True"));
-    rule.step(start + second, &node("1", "True"));
-    assert_eq!(rule.decision(), Decision::Ready);
-    assert_eq!(rule.since_ready(start + second), None);
-}
-
 /// Decision and [`RuleStatus::done`].
 fn done(rule: &RuleRunner) -> (&'static str, bool) {
     let status = rule.status();
-    assert_eq!(status.done, rule.is_done());
+    assert_eq!(status.done, rule.state.is_done());
     (status.decision, status.done)
 }
 
@@ -189,7 +160,7 @@ async fn a_rule_is_done_without_the_taint_and_a_dry_run_where_it_would_write() {
         let version = Rule {
             dry_run,
             retaint: Some(Retaint { after }),
-            ..rule.rule().clone()
+            ..rule.state.rule().clone()
         };
         rule.reconfigure(now, version);
         assert_eq!(done(&rule), ("no-node", false));
@@ -198,9 +169,12 @@ async fn a_rule_is_done_without_the_taint_and_a_dry_run_where_it_would_write() {
         rule.step(now, &node("2", "True"));
         assert_eq!(done(&rule), ("ready", dry_run));
         let clean = |version, ready| {
-            let mut sight = node(version, ready);
-            sight.node.iter_mut().for_each(|node| node.taints.clear());
-            sight
+            let mut snapshot = node(version, ready);
+            snapshot
+                .node
+                .iter_mut()
+                .for_each(|node| node.taints.clear());
+            snapshot
         };
         rule.step(now, &clean("3", "True"));
         assert_eq!(done(&rule), ("absent", true));
@@ -217,14 +191,14 @@ async fn after_a_pause_what_a_probe_said_before_does_not_count() {
     let (now, node) = (Instant::now(), node("1", "True"));
     let open = make_ready(&mut rule, &mut reported, &node).await;
     rule.paused(now);
-    assert!(rule.take(now, &open));
+    assert!(rule.observe_gate(now, &open));
     rule.step(now, &node);
-    assert_eq!(rule.decision(), Decision::Waiting);
-    assert!(!rule.take(now, &open), "it is of the round before");
+    assert_eq!(rule.state.decision(), Decision::Waiting);
+    assert!(!rule.observe_gate(now, &open), "it is of the round before");
 }
 
 #[tokio::test]
-async fn in_another_version_a_gate_that_stays_goes_on_and_one_that_is_gone_has_no_say() {
+async fn in_another_version_a_gate_that_stays_goes_on_and_one_that_is_gone_is_ignored() {
     let (mut rule, mut reported) = with_gate(on_file("stays"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let stays = make_ready(&mut rule, &mut reported, &node).await;
@@ -232,28 +206,35 @@ async fn in_another_version_a_gate_that_stays_goes_on_and_one_that_is_gone_has_n
 
     let version = |gates| Rule {
         gates,
-        ..rule.rule().clone()
+        ..rule.state.rule().clone()
     };
     let both = version(vec![on_file("new"), on_file("stays")]);
     let other = version(vec![on_file("new")]);
     rule.reconfigure(now, both);
     rule.step(now, &node);
-    assert_eq!(rule.decision(), Decision::Waiting, "for the new gate alone");
+    assert_eq!(
+        rule.state.decision(),
+        Decision::Waiting,
+        "for the new gate alone"
+    );
     let after = rule.status();
     assert_eq!(
         (after.gates[0].name.as_str(), after.gates[0].state),
         ("new", State::Unknown)
     );
     assert_eq!(after.gates[1], before.gates[0]);
-    assert!(rule.take(now, &stays), "its evaluation is not another one");
+    assert!(
+        rule.observe_gate(now, &stays),
+        "its evaluation is not another one"
+    );
     let new = make_ready(&mut rule, &mut reported, &node).await;
 
     let now = Instant::now();
     rule.reconfigure(now, other);
     rule.step(now, &node);
-    assert_eq!(rule.decision(), Decision::Ready);
-    assert!(rule.take(now, &new));
-    assert!(!rule.take(now, &stays));
+    assert_eq!(rule.state.decision(), Decision::Ready);
+    assert!(rule.observe_gate(now, &new));
+    assert!(!rule.observe_gate(now, &stays));
     assert_eq!(rule.status().gates.len(), 1);
 }
 
@@ -273,11 +254,11 @@ async fn a_gate_that_is_changed_starts_afresh() {
     };
     let version = Rule {
         gates: vec![probe.into()],
-        ..rule.rule().clone()
+        ..rule.state.rule().clone()
     };
     rule.reconfigure(now, version);
     rule.step(now, &node);
-    assert!(!rule.take(now, &open));
-    assert_eq!(rule.decision(), Decision::Waiting);
+    assert!(!rule.observe_gate(now, &open));
+    assert_eq!(rule.state.decision(), Decision::Waiting);
     assert_eq!(rule.status().gates[0].message, "not evaluated yet");
 }

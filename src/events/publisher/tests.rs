@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::Source;
-use crate::notification::RuleEvent;
+use crate::rule::RuleEvent;
 
 fn notice(rule: &str, event: RuleEvent) -> Notification {
     Notification {
@@ -8,6 +8,7 @@ fn notice(rule: &str, event: RuleEvent) -> Notification {
         taint: "k:NoSchedule".into(),
         dry_run: false,
         node_uid: Some("u".into()),
+        waits_for: String::new(),
         event,
     }
 }

@@ -116,15 +116,15 @@ fn a_policy_that_holds_is_reported_once_and_looked_for_every_hour() {
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
     let words = &DENIED[DENIED.find("Validating").unwrap()..];
-    let news = check.take(now, &probe, &refused(422, DENIED));
-    assert_eq!(news, Some(News::Held(words.into())));
+    let news = check.answered(now, &probe, &refused(422, DENIED));
+    assert_eq!(news, Some(SelfCheckEvent::Held(words.into())));
     for answer in [
         refused(422, DENIED),
         refused(503, "later"),
         refused(422, DENIED),
     ] {
-        assert_eq!(check.standing(), &Standing::Held(words.into()));
-        assert_eq!(check.take(now, &probe, &answer), None);
+        assert_eq!(check.account(), &AccountState::Held(words.into()));
+        assert_eq!(check.answered(now, &probe, &answer), None);
     }
     let wait = check.due_at().unwrap() - now;
     assert!(
@@ -139,11 +139,14 @@ fn a_policy_that_is_deleted_later_is_missed_and_reported_again_at_the_second_loo
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
     for _ in 0..2 {
-        let held = check.take(now, &probe, &refused(422, DENIED));
-        assert!(matches!(held, Some(News::Held(_))), "{held:?}");
-        assert_eq!(check.take(now, &probe, &Ok(tried())), None);
-        assert_eq!(check.standing(), &Standing::NotHeld);
-        assert_eq!(check.take(now, &probe, &Ok(tried())), Some(News::NotHeld));
+        let held = check.answered(now, &probe, &refused(422, DENIED));
+        assert!(matches!(held, Some(SelfCheckEvent::Held(_))), "{held:?}");
+        assert_eq!(check.answered(now, &probe, &Ok(tried())), None);
+        assert_eq!(check.account(), &AccountState::NotHeld);
+        assert_eq!(
+            check.answered(now, &probe, &Ok(tried())),
+            Some(SelfCheckEvent::NotHeld)
+        );
     }
 }
 
@@ -153,30 +156,33 @@ fn a_missing_policy_is_told_of_once_at_the_second_look_and_looked_for_every_few_
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
     assert_eq!(
-        check.take(now, &probe, &Ok(tried())),
+        check.answered(now, &probe, &Ok(tried())),
         None,
         "it may have been applied just now"
     );
-    assert_eq!(check.standing(), &Standing::NotHeld, "known at once");
+    assert_eq!(check.account(), &AccountState::NotHeld, "known at once");
     let wait = check.due_at().unwrap() - now;
     assert!(
         SECOND_LOOK <= wait && wait <= SECOND_LOOK * 3 / 2,
         "{wait:?}"
     );
-    assert_eq!(check.take(now, &probe, &refused(503, "later")), None);
+    assert_eq!(check.answered(now, &probe, &refused(503, "later")), None);
     assert_eq!(
-        check.standing(),
-        &Standing::NotHeld,
+        check.account(),
+        &AccountState::NotHeld,
         "nothing else is known"
     );
-    assert_eq!(check.take(now, &probe, &Ok(tried())), Some(News::NotHeld));
+    assert_eq!(
+        check.answered(now, &probe, &Ok(tried())),
+        Some(SelfCheckEvent::NotHeld)
+    );
     for _ in 0..3 {
         let wait = check.due_at().unwrap() - now;
         assert!(PERIOD <= wait && wait <= PERIOD * 3 / 2, "{wait:?}");
-        assert_eq!(check.take(now, &probe, &Ok(tried())), None);
+        assert_eq!(check.answered(now, &probe, &Ok(tried())), None);
     }
-    let news = check.take(now, &probe, &refused(422, DENIED));
-    assert!(matches!(news, Some(News::Held(_))), "{news:?}");
+    let news = check.answered(now, &probe, &refused(422, DENIED));
+    assert!(matches!(news, Some(SelfCheckEvent::Held(_))), "{news:?}");
 }
 
 #[test]
@@ -184,7 +190,10 @@ fn who_may_not_look_twice_tells_at_the_first_look() {
     let now = Instant::now();
     let mut check = SelfCheck::new(now, true);
     let probe = looked(now, &mut check);
-    assert_eq!(check.take(now, &probe, &Ok(tried())), Some(News::NotHeld));
+    assert_eq!(
+        check.answered(now, &probe, &Ok(tried())),
+        Some(SelfCheckEvent::NotHeld)
+    );
 }
 
 #[test]
@@ -193,9 +202,9 @@ fn without_an_answer_it_is_asked_ever_more_rarely_and_not_before_the_server_want
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
     for _ in 0..20 {
-        check.take(now, &probe, &refused(503, "later"));
+        check.answered(now, &probe, &refused(503, "later"));
     }
-    assert_eq!(check.standing(), &Standing::Unknown("503: later".into()));
+    assert_eq!(check.account(), &AccountState::Unknown("503: later".into()));
     let wait = check.due_at().unwrap() - now;
     assert!(PERIOD / 2 <= wait && wait <= PERIOD, "{wait:?}");
     let minutes = Duration::from_mins(20);
@@ -205,7 +214,7 @@ fn without_an_answer_it_is_asked_ever_more_rarely_and_not_before_the_server_want
         detailed: false,
         retry_after: Some(minutes),
     };
-    check.take(now, &probe, &Err(busy));
+    check.answered(now, &probe, &Err(busy));
     assert!(check.due_at().unwrap() - now >= minutes);
     assert_eq!(
         check.look(now, &node("8", &[(KEY, "PreferNoSchedule")])),
@@ -219,12 +228,15 @@ fn what_a_server_without_dry_runs_has_done_is_undone_and_not_done_again() {
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
     let tainted = node("8", &[("a", "NoSchedule"), (KEY, "PreferNoSchedule")]);
-    let news = check.take(now, &probe, &Ok(tainted.clone()));
-    assert_eq!((news, check.due_at()), (Some(News::CarriedOut), None));
+    let news = check.answered(now, &probe, &Ok(tainted.clone()));
+    assert_eq!(
+        (news, check.due_at()),
+        (Some(SelfCheckEvent::CarriedOut), None)
+    );
     let matches: Vec<_> = tainted
         .taints
         .iter()
-        .map(|taint| check.leftover().unwrap().matches(taint))
+        .map(|taint| check.leftover_taint().unwrap().matches(taint))
         .collect();
     assert_eq!(matches, [false, true]);
 }

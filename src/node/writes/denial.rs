@@ -1,18 +1,18 @@
-//! What the server does not allow, and when it is asked again.
+//! When to try again what the server does not allow.
 
 use std::time::{Duration, Instant};
 
 use crate::backoff::jittered;
 
-/// A denial is somebody's decision, and lasts: the wait between tries at a denied taint doubles from the first to the
-/// second. Jitter goes on top, so that there is no more than one try a minute in the end.
+/// A denial is somebody's decision, and lasts. The wait between two tries at a denied taint doubles from the first to the
+/// second, with jitter on top: in the end there is at most one try a minute.
 pub(super) const DENIED_BASE: Duration = Duration::from_secs(1);
 pub(super) const DENIED_CAP: Duration = Duration::from_mins(1);
 
 /// A step that the server refused.
 #[derive(Debug)]
 pub(super) struct Denial {
-    /// The refusal; empty while it is only known that a patch of several was refused.
+    /// From the server; empty if it refused a patch of several changes.
     pub(super) message: String,
     pub(super) until: Instant,
     /// The next wait.

@@ -89,24 +89,28 @@ impl Scene {
 
     fn due_removal(&mut self, node: &NodeView) -> Change {
         match self.next_due(node) {
-            Next::Send(removal) => removal,
+            Next::Patch(removal) => removal,
             other => panic!("{other:?} instead of a removal"),
         }
     }
 
-    fn sent(&mut self, removal: &Change, answer: &Result<NodeView, ApiError>) -> Option<Verdict> {
-        self.writes.sent(self.now, removal, answer)
+    fn sent(
+        &mut self,
+        removal: &Change,
+        answer: &Result<NodeView, ApiError>,
+    ) -> Option<WriteOutcome> {
+        self.writes.patched(self.now, removal, answer)
     }
 
-    fn read(&mut self, answer: &Result<NodeView, ApiError>) -> Option<Verdict> {
-        self.writes.read(self.now, &wanted(&self.matchers), answer)
+    fn read(&mut self, answer: &Result<NodeView, ApiError>) -> Option<WriteOutcome> {
+        self.writes.got(self.now, &wanted(&self.matchers), answer)
     }
 
     /// Sends what is due, has it refused by a policy, and reads the unchanged Node.
-    fn deny(&mut self, node: &NodeView) -> (Vec<String>, Option<Verdict>) {
+    fn deny(&mut self, node: &NodeView) -> (Vec<String>, Option<WriteOutcome>) {
         let removal = self.due_removal(node);
         assert_eq!(self.sent(&removal, &refused(403, true)), None);
-        assert_eq!(self.next(node), Next::Read);
+        assert_eq!(self.next(node), Next::Get);
         (keys(&removal.taints), self.read(&Ok(node.clone())))
     }
 }
@@ -121,8 +125,8 @@ fn all_ready_taints_go_in_one_patch() {
     let tainted = node(1, &KEYS);
     let removal = scene.due_removal(&tainted);
     assert_eq!(keys(&removal.taints), ["two", "one"]);
-    let verdict = scene.sent(&removal, &Ok(node(2, &[])));
-    assert_eq!(verdict, Some(Verdict::Done));
+    let outcome = scene.sent(&removal, &Ok(node(2, &[])));
+    assert_eq!(outcome, Some(WriteOutcome::Applied));
     assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
 }
 
@@ -135,7 +139,7 @@ fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_wi
             let removal = scene.due_removal(&tainted);
             assert_eq!(scene.sent(&removal, &answer), None);
             let before = scene.now;
-            assert_eq!(scene.next_due(&tainted), Next::Read);
+            assert_eq!(scene.next_due(&tainted), Next::Get);
             assert!(scene.now - before <= RETRY_CAP);
             assert_eq!(scene.read(&Ok(tainted.clone())), None);
         }
@@ -148,7 +152,7 @@ fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_wi
         );
         assert!(matches!(
             scene.sent(&removal, &Ok(node(10, &["foreign"]))),
-            Some(Verdict::Done)
+            Some(WriteOutcome::Applied)
         ));
     }
 }
@@ -164,14 +168,14 @@ fn an_unknown_outcome_has_the_node_read_before_anything_is_sent_again() {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
         let removal = scene.due_removal(&tainted);
-        let verdict = scene.sent(&removal, &answer);
+        let outcome = scene.sent(&removal, &answer);
         let is_unknown = answer.as_ref().err().and_then(ApiError::code) != Some(401);
-        assert_eq!(verdict, is_unknown.then_some(Verdict::Unanswered));
-        assert_eq!(scene.next_due(&tainted), Next::Read);
+        assert_eq!(outcome, is_unknown.then_some(WriteOutcome::Unknown));
+        assert_eq!(scene.next_due(&tainted), Next::Get);
         assert_eq!(scene.read(&lost()), None);
         assert_eq!(
             scene.next_due(&tainted),
-            Next::Read,
+            Next::Get,
             "a failed read is repeated"
         );
         assert_eq!(scene.read(&Ok(node(2, &[]))), None);
@@ -184,12 +188,12 @@ fn an_unknown_outcome_has_the_node_read_before_anything_is_sent_again() {
 }
 
 #[test]
-fn after_a_removal_that_was_broken_off_the_node_is_read_before_anything_is_sent() {
+fn after_a_removal_that_was_canceled_the_node_is_read_before_anything_is_sent() {
     let mut scene = Scene::new();
     let tainted = node(1, &KEYS);
     scene.due_removal(&tainted);
-    scene.writes.broken_off();
-    assert_eq!(scene.next(&tainted), Next::Read);
+    scene.writes.canceled();
+    assert_eq!(scene.next(&tainted), Next::Get);
     scene.read(&Ok(node(2, &["one"])));
     let removal = scene.due_removal(&node(2, &["one"]));
     assert_eq!(keys(&removal.taints), ["one"]);
@@ -224,10 +228,7 @@ fn a_gate_that_flaps_does_not_shorten_the_wait_that_the_server_asked_for() {
 
 #[test]
 fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
-    for (answer, at_once) in [
-        (lost(), Next::Read),
-        (refused(409, false), Next::Wait(None)),
-    ] {
+    for (answer, at_once) in [(lost(), Next::Get), (refused(409, false), Next::Wait(None))] {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
         let removal = scene.due_removal(&tainted);
@@ -238,13 +239,13 @@ fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
             at_once,
             "whether it took effect must be known"
         );
-        assert_eq!(scene.next_due(&tainted), Next::Read);
+        assert_eq!(scene.next_due(&tainted), Next::Get);
     }
 }
 
 #[test]
-fn other_credentials_end_the_wait_that_a_refusal_of_those_before_began_and_no_other_wait() {
-    for (code, is_due) in [(401, true), (429, false), (503, false), (409, false)] {
+fn a_wait_can_be_ended_as_after_a_renewal_of_the_credentials_and_the_node_is_read_first() {
+    for code in [401, 503, 409] {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
         let removal = scene.due_removal(&tainted);
@@ -256,14 +257,12 @@ fn other_credentials_end_the_wait_that_a_refusal_of_those_before_began_and_no_ot
             matches!(scene.next(&tainted), Next::Wait(Some(_))),
             "{code}"
         );
-        assert_eq!(scene.writes.waits_for_credentials(), is_due, "{code}");
-        scene.writes.credentials_renewed();
-        let waits = matches!(scene.next(&tainted), Next::Wait(_));
-        assert_eq!(waits, !is_due, "{code}");
+        scene.writes.retry_now();
+        assert_eq!(scene.next(&tainted), Next::Get, "{code}");
     }
 }
 
 /// Only a server in trouble may have done something.
-fn unanswered(code: u16) -> Option<Verdict> {
-    (code >= 500).then_some(Verdict::Unanswered)
+fn unanswered(code: u16) -> Option<WriteOutcome> {
+    (code >= 500).then_some(WriteOutcome::Unknown)
 }

@@ -1,7 +1,7 @@
 //! A rule that is configured anew while it is at work.
 
 use super::*;
-use crate::config::{Deadline, DeadlineAction, Retaint};
+use crate::config::{Deadline, Retaint};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -23,8 +23,8 @@ fn what_is_known_of_the_taint_stays_and_no_new_round_begins() {
         ..rule()
     };
     state.reconfigure(start + MINUTE, version, State::Open);
-    let occurrence = step(&mut state, start + MINUTE, Some(&tainted()), true);
-    assert_eq!(occurrence, None, "the taint is not seen anew");
+    let event = step(&mut state, start + MINUTE, Some(&tainted()), true);
+    assert_eq!(event, None, "the taint is not seen anew");
     assert_eq!(
         (state.decision(), state.round()),
         (Decision::Ready, round),
@@ -69,9 +69,8 @@ fn another_deadline_is_told_of_although_the_one_before_has_passed() {
     let mut state = RuleState::new(after(SECOND, DeadlineAction::Keep), None);
     step(&mut state, start, Some(&tainted()), false);
     let late = start + MINUTE;
-    let told = |action| Some(Occurrence::Deadline(action));
-    let occurrence = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(occurrence, told(DeadlineAction::Keep));
+    let event = step(&mut state, late, Some(&tainted()), false);
+    assert_eq!(event, deadline(SECOND, DeadlineAction::Keep));
 
     let with_another_gate = Rule {
         dry_run: true,
@@ -81,8 +80,8 @@ fn another_deadline_is_told_of_although_the_one_before_has_passed() {
     assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
 
     state.reconfigure(late, after(SECOND, DeadlineAction::Remove), State::Closed);
-    let occurrence = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(occurrence, told(DeadlineAction::Remove));
+    let event = step(&mut state, late, Some(&tainted()), false);
+    assert_eq!(event, deadline(SECOND, DeadlineAction::Remove));
     assert_eq!(state.decision(), Decision::Ready);
 
     state.reconfigure(
@@ -101,8 +100,8 @@ fn a_fight_goes_on_and_is_not_told_of_again() {
     let mut fights = 0;
     for _ in 0..6 {
         step(&mut state, now, Some(&tainted()), true);
-        let occurrence = step(&mut state, now, Some(&tainted()), true);
-        fights += usize::from(occurrence == Some(Occurrence::Fight));
+        let event = step(&mut state, now, Some(&tainted()), true);
+        fights += usize::from(event == Some(RuleEvent::Fight));
         if state.decision() == Decision::Ready {
             state.removed(now);
         }

@@ -128,7 +128,7 @@ fn somebody_who_takes_it_off_again_has_their_way_until_the_gates_have_been_open(
     state.put_back(now + AFTER);
     assert_eq!(
         step(&mut state, now + AFTER, Some(&aged()), false),
-        Some(Occurrence::RemovedByOther { ready: false })
+        Some(RuleEvent::RemovedByOther { ready: false })
     );
     let later = now + 100 * AFTER;
     assert_eq!(gates(&mut state, later, State::Closed), Decision::Absent);

@@ -1,7 +1,7 @@
 //! What time does to a rule: `stableFor`, pauses, the deadline, and taints that come back too often.
 
 use super::*;
-use crate::config::{Deadline, DeadlineAction};
+use crate::config::Deadline;
 
 fn with_stable_for(stable_for: Duration) -> RuleState {
     let rule = Rule {
@@ -79,10 +79,10 @@ fn a_taint_put_back_again_and_again_is_removed_five_times_at_once_and_then_every
     let mut state = RuleState::new(rule(), None);
     let mut fights = 0;
     let mut come_back = |state: &mut RuleState, now| {
-        let occurrences = [false, true].map(|open| step(state, now, Some(&tainted()), open));
-        fights += occurrences
+        let events = [false, true].map(|open| step(state, now, Some(&tainted()), open));
+        fights += events
             .iter()
-            .filter(|occurrence| **occurrence == Some(Occurrence::Fight))
+            .filter(|event| **event == Some(RuleEvent::Fight))
             .count();
         state.decision()
     };
@@ -148,7 +148,7 @@ fn at_its_deadline_a_taint_is_kept_and_told_of_once() {
     let late = now + 60 * SECOND;
     assert_eq!(state.wake_at(), Some(late));
     let told = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(told, Some(Occurrence::Deadline(DeadlineAction::Keep)));
+    assert_eq!(told, deadline(60 * SECOND, DeadlineAction::Keep));
     assert_eq!(
         (state.decision(), state.wake_at()),
         (Decision::Waiting, None)
@@ -167,7 +167,7 @@ fn at_its_deadline_a_taint_is_removed_whatever_the_gates_say_if_the_rule_says_so
     step(&mut state, now + 59 * SECOND, Some(&tainted()), false);
     assert_eq!(state.decision(), Decision::Waiting);
     let told = step(&mut state, now + 60 * SECOND, Some(&tainted()), false);
-    assert_eq!(told, Some(Occurrence::Deadline(DeadlineAction::Remove)));
+    assert_eq!(told, deadline(60 * SECOND, DeadlineAction::Remove));
     assert_eq!(state.decision(), Decision::Ready);
 }
 
@@ -219,7 +219,7 @@ fn a_wait_is_told_of_once_after_a_minute_or_a_tenth_of_the_deadline_if_that_is_l
             assert_eq!(step(&mut state, early, Some(&tainted()), false), None);
             now += long * SECOND;
             let told = step(&mut state, now, Some(&tainted()), false);
-            assert_eq!(told, Some(Occurrence::LongWait));
+            assert_eq!(told, Some(RuleEvent::LongWait));
             assert_eq!(state.wake_at(), deadline_at(&state));
             assert_eq!(step(&mut state, now, Some(&tainted()), false), None);
             // The next wait is another one.
@@ -236,14 +236,14 @@ fn a_wait_is_told_of_only_while_something_is_waited_for_and_not_after_the_deadli
     let stabilizing = step(&mut state, now + 120 * SECOND, Some(&tainted()), true);
     assert_eq!(stabilizing, None);
     let closed = step(&mut state, now + 121 * SECOND, Some(&tainted()), false);
-    assert_eq!(closed, Some(Occurrence::LongWait));
+    assert_eq!(closed, Some(RuleEvent::LongWait));
 
     let mut state = with_deadline(DeadlineAction::Keep);
     step(&mut state, now, Some(&tainted()), false);
     // The process stood still until then.
     let late = now + 60 * SECOND;
     let told = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(told, Some(Occurrence::Deadline(DeadlineAction::Keep)));
+    assert_eq!(told, deadline(60 * SECOND, DeadlineAction::Keep));
     assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
     assert_eq!(state.wake_at(), None);
 }
@@ -257,7 +257,7 @@ fn a_long_hold_is_told_of_like_a_long_wait() {
     step(&mut state, now, Some(&held), true);
     assert_eq!(state.decision(), Decision::Held);
     let told = step(&mut state, now + 60 * SECOND, Some(&held), true);
-    assert_eq!(told, Some(Occurrence::LongWait));
+    assert_eq!(told, Some(RuleEvent::LongWait));
 }
 
 #[test]
@@ -283,12 +283,44 @@ fn what_happens_as_a_deadline_passes_is_told_first_and_then_the_deadline() {
     let late = now + SECOND;
     assert_eq!(
         step(&mut state, late, Some(&tainted()), true),
-        Some(Occurrence::Fight)
+        Some(RuleEvent::Fight)
     );
     assert!(state.wake_at().is_some_and(|at| at <= late));
     assert_eq!(
         step(&mut state, late, Some(&tainted()), true),
-        Some(Occurrence::Deadline(DeadlineAction::Keep))
+        deadline(SECOND, DeadlineAction::Keep)
     );
     assert_eq!(step(&mut state, late, Some(&tainted()), true), None);
+}
+
+#[test]
+fn a_rule_is_ready_for_a_taint_no_sooner_than_the_taint_is_seen() {
+    let start = Instant::now();
+    let mut state = RuleState::new(rule(), None);
+    step(&mut state, start, None, true);
+    assert_eq!(state.since_ready(start), None, "there is no Node");
+    let seen = start + 3600 * SECOND;
+    step(&mut state, seen, Some(&tainted()), true);
+    assert_eq!(state.decision(), Decision::Ready);
+    assert_eq!(state.since_ready(seen + SECOND), Some(SECOND));
+}
+
+#[test]
+fn a_rule_that_fails_open_was_not_ready_even_if_it_lacks_stable_for_alone() {
+    let start = Instant::now();
+    let mut state = RuleState::new(
+        Rule {
+            deadline: Deadline {
+                after: SECOND,
+                action: DeadlineAction::Remove,
+            },
+            stable_for: 3600 * SECOND,
+            ..rule()
+        },
+        None,
+    );
+    step(&mut state, start, Some(&tainted()), true);
+    step(&mut state, start + SECOND, Some(&tainted()), true);
+    assert_eq!(state.decision(), Decision::Ready);
+    assert_eq!(state.since_ready(start + SECOND), None);
 }

@@ -89,7 +89,7 @@ async fn a_request_that_is_broken_off_is_counted_too() {
     let agent = scene.agent(&LISTEN);
     scene.wait_for(Verb::Patch, 1).await;
     map.swap(OTHER);
-    let message = "broke off a change that is not wanted any more";
+    let message = "canceled a change that no rule wants any more";
     agent.wait_for_message(message).await.unwrap();
     let series = r#"untaint_api_requests_total{verb="patch",code="error"}"#;
     Page::of(&agent).await.has(&[(series, "1")]);

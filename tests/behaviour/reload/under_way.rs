@@ -128,7 +128,7 @@ async fn a_rule_that_disappears_is_never_acted_on_again_whatever_became_of_its_p
         scene.wait_for(Verb::Patch, 1).await;
         scene.wait_for(Verb::Get, gets.into_iter().count()).await;
         map.swap(NEW_RULE);
-        let gone = agent.wait_for_message("follows the rule no more").await;
+        let gone = agent.wait_for_message("no longer following the rule").await;
         assert_eq!(gone.unwrap()["rule"], "cni");
         let before = scene.count(Verb::Patch);
         scene.server.respond_as_usual();

@@ -1,7 +1,7 @@
-//! What people may look at, after each round of the loop.
+//! The status that the endpoints show, after each round of the loop.
 
-use super::Agent;
 use super::rule::RuleRunner;
+use super::{Agent, send_if_changed};
 use crate::status::{ApiStatus, NodeStatus, Status};
 
 impl Agent<'_> {
@@ -11,7 +11,7 @@ impl Agent<'_> {
             version: env!("CARGO_PKG_VERSION"),
             node: NodeStatus {
                 name: self.node_name.clone(),
-                seen: self.seen,
+                seen: self.node_seen,
                 resource_version: self.latest.get().map(|node| node.metadata.resource_version),
             },
             configuration: self.configuration.clone(),
@@ -22,11 +22,6 @@ impl Agent<'_> {
             policy: self.policy_status(),
             rules: self.rules.iter().map(RuleRunner::status).collect(),
         };
-        self.status.send_if_modified(|known| {
-            known.as_ref() != Some(&status) && {
-                *known = Some(status);
-                true
-            }
-        });
+        send_if_changed(&self.status, Some(status));
     }
 }

@@ -1,0 +1,67 @@
+//! The agent's requests beside the watch: what is sent next, when the loop wakes for it, and what every answer leads to.
+
+use std::time::Instant;
+
+use super::Agent;
+use super::rule::RuleRunner;
+use super::slot::Answer;
+
+impl Agent<'_> {
+    /// Sends every request that is due.
+    pub(super) fn send_requests(&mut self, now: Instant) {
+        self.send_taints(now);
+        self.send_last_look(now);
+        self.send_condition(now);
+        self.send_self_check(now);
+        let awaited = self.taint_slot.waits_for_credentials()
+            || self.last_look_slot.waits_for_credentials()
+            || self.condition_slot.waits_for_credentials();
+        self.renewal.follow(self.api, awaited);
+    }
+
+    /// Sends again at once what was refused for the credentials before.
+    pub(super) fn credentials_renewed(&mut self) {
+        if self.taint_slot.credentials_renewed() {
+            self.writes.retry_now();
+        }
+        if let (true, Some(once)) = (self.last_look_slot.credentials_renewed(), &mut self.once) {
+            once.retry_now();
+        }
+        if self.condition_slot.credentials_renewed() {
+            self.condition_writes.retry_now();
+        }
+        for rule in &mut self.rules {
+            rule.retry_condition_now();
+        }
+    }
+
+    /// When the loop has something to do by time alone. A rule in the change under way waits for its answer.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        let change = self.taint_slot.change();
+        let is_free = |rule: &&RuleRunner| !rule.is_changed_by(change);
+        let slots = [
+            self.taint_slot.due_at(),
+            self.last_look_slot.due_at(),
+            self.condition_slot.due_at(),
+            self.self_check_slot.due_at(),
+            self.alive_until,
+        ];
+        let rules = self.rules.iter().filter(is_free);
+        let times = rules.filter_map(RuleRunner::wake_at);
+        times.chain(slots.into_iter().flatten()).min()
+    }
+
+    /// Records the Node of an answer to a request about the Node with this `uid`, unless that one is gone meanwhile.
+    pub(super) fn observe_answer(&mut self, uid: &str, answer: Answer) {
+        match answer {
+            Ok(node) => {
+                let known = self.latest.get().map(|known| &known.metadata.uid);
+                if known.is_some_and(|known| known == uid) {
+                    self.observe_node(node);
+                }
+            }
+            Err(error) if error.is_not_found() => self.node_deleted(uid),
+            Err(error) => self.connection.request_failed(&error),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The condition of a rule at work.
+
+use serde_json::json;
+
+use super::*;
+use crate::config::PublishCondition;
+
+const KIND: &str = "readiness.k8s.io/NetworkReady";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The Node with this condition alone, if there is one.
+fn with_condition(condition: Option<&PublishedCondition>) -> NodeView {
+    let metadata = json!({"name": "node", "uid": "u", "resourceVersion": "1"});
+    let node = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+    let Some(condition) = condition else {
+        return node;
+    };
+    let patch = condition.patch(&node, false, Timestamp::UNIX_EPOCH);
+    let status = &patch.unwrap()["status"];
+    serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+}
+
+fn open() -> PublishedCondition {
+    PublishedCondition::new(KIND, State::Open, true, "")
+}
+
+fn refused() -> ApiError {
+    ApiError::Refused {
+        code: 403,
+        message: "no".into(),
+        detailed: true,
+        retry_after: None,
+    }
+}
+
+/// A rule that publishes a condition of this type, with its gate open.
+fn publishing(now: Instant) -> RuleRunner {
+    let mut rule = on_ready();
+    publish(&mut rule, now, KIND);
+    rule.step(now, &node("1", "True"));
+    rule
+}
+
+fn publish(rule: &mut RuleRunner, now: Instant, kind: &str) {
+    let version = Rule {
+        publish_condition: Some(PublishCondition { kind: kind.into() }),
+        ..rule.state.rule().clone()
+    };
+    rule.reconfigure(now, version);
+}
+
+fn next(rule: &mut RuleRunner, now: Instant, node: Option<&NodeView>) -> Next {
+    rule.next_condition(now, node, &SinceBoot::default(), None)
+}
+
+/// A rule whose write the server has just refused.
+fn refused_rule(now: Instant) -> RuleRunner {
+    let mut rule = publishing(now);
+    let silent = with_condition(None);
+    let first = next(&mut rule, now, Some(&silent));
+    assert!(matches!(first, Next::Send { .. }));
+    rule.condition_answered(now, KIND, Some(&refused()));
+    let again = next(&mut rule, now, Some(&silent));
+    assert!(matches!(again, Next::Wait(Some(at)) if at > now));
+    rule
+}
+
+/// A time that is past and stays so would have the loop come round without end.
+#[tokio::test]
+async fn without_a_node_no_write_is_due_at_any_time() {
+    let now = Instant::now();
+    let mut rule = refused_rule(now);
+    for after in [0, 1, 100] {
+        let now = now + after * SECOND;
+        assert_eq!(next(&mut rule, now, None), Next::Wait(None));
+    }
+}
+
+#[tokio::test]
+async fn why_it_cannot_be_written_is_in_the_status_until_it_is_written_or_need_not_be() {
+    let now = Instant::now();
+    let failure = |rule: &RuleRunner| rule.status().publish_failure;
+    let refused_rule = || {
+        let rule = refused_rule(now);
+        assert_eq!(failure(&rule).as_deref(), Some("403: no"));
+        rule
+    };
+    let mut rule = refused_rule();
+    rule.condition_answered(now, KIND, None);
+    assert_eq!(failure(&rule), None);
+
+    let mut rule = refused_rule();
+    let said = with_condition(Some(&open()));
+    assert_eq!(next(&mut rule, now, Some(&said)), Next::Wait(None));
+    assert_eq!(failure(&rule), None, "the Node says it already");
+
+    let mut rule = refused_rule();
+    assert_eq!(next(&mut rule, now, None), Next::Wait(None));
+    assert_eq!(failure(&rule), None, "there is no Node");
+}
+
+#[tokio::test]
+async fn another_condition_has_not_failed_and_waits_for_nothing() {
+    let now = Instant::now();
+    let mut rule = refused_rule(now);
+    let other = "readiness.k8s.io/StorageReady";
+    publish(&mut rule, now, other);
+    assert_eq!(rule.status().publish_failure, None);
+    let next = next(&mut rule, now, Some(&with_condition(None)));
+    assert!(matches!(next, Next::Send { kind, .. } if kind == other));
+}
+
+#[tokio::test]
+async fn a_condition_from_before_the_boot_is_due_although_the_node_says_the_same() {
+    let now = Instant::now();
+    let mut rule = publishing(now);
+    let said = with_condition(Some(&open()));
+    let mut since_boot = SinceBoot::default();
+    let mut next = |since_boot: &SinceBoot| rule.next_condition(now, Some(&said), since_boot, None);
+    assert_eq!(next(&since_boot), Next::Wait(None));
+    let leftover = (KIND.to_owned(), "of old".to_owned());
+    since_boot.leftovers.extend([leftover]);
+    assert!(matches!(next(&since_boot), Next::Send { .. }));
+}

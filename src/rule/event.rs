@@ -1,0 +1,63 @@
+//! What happens to a rule: for the log, the counters and the Events. Pure.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Taint;
+
+use crate::config::DeadlineAction;
+use crate::node::patch::Action;
+
+/// Something that happened to a rule, and what a reader must know beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notification {
+    pub rule: String,
+    /// `KEY[=VALUE][:EFFECT]`, as the rule has it.
+    pub taint: String,
+    pub dry_run: bool,
+    /// The `metadata.uid` of the Node; `None` before the first one is seen.
+    pub node_uid: Option<String>,
+    /// What keeps the taint on the Node: the gates that are not open with their reasons or, if all are open, what else.
+    pub waits_for: String,
+    pub event: RuleEvent,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum RuleEvent {
+    /// The Node has the taint. The agent did not put it there.
+    Tainted,
+    /// The agent removed the taint.
+    Removed {
+        taint: Taint,
+        /// Since the taint was first seen.
+        since_seen: Option<Duration>,
+        /// Since the rule was ready; `None` where it failed open.
+        since_ready: Option<Duration>,
+    },
+    /// The server accepted the change, but the Node in its answer is as before.
+    Undone { action: Action, taint: Taint },
+    /// The taint is gone after a removal whose answer was lost. The agent most likely removed it.
+    RemovedUnanswered,
+    /// The taint has been on the Node for a long time.
+    LongWait,
+    /// Somebody else removed the taint.
+    RemovedByOther {
+        /// Whether the rule was ready by then. If not, the removal was too early.
+        ready: bool,
+    },
+    /// The agent put the taint back because a gate has closed.
+    PutBack,
+    /// The server does not allow a change.
+    Denied {
+        action: Action,
+        taint: Taint,
+        /// From the server.
+        message: String,
+    },
+    /// The taint comes back as often as the agent removes it.
+    Fight,
+    /// The taint has been on the Node for the whole of `deadline.after`.
+    Deadline {
+        after: Duration,
+        action: DeadlineAction,
+    },
+}
