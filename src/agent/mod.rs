@@ -234,7 +234,7 @@ impl<'a> Agent<'a> {
         if self.alive_until.is_some_and(|limit| now > limit + PAUSE) {
             warn!("the process was paused; evaluating the gates again");
             for rule in &mut self.rules {
-                rule.paused(now);
+                rule.state.paused(now);
             }
         }
     }
@@ -256,7 +256,7 @@ impl<'a> Agent<'a> {
         send_if_changed(&self.snapshots, snapshot);
         let is_urgent = self.rules.iter().any(RuleRunner::waits_for_api);
         send_if_changed(&self.urgent, is_urgent);
-        let mut states = self.rules.iter().map(RuleRunner::state);
+        let mut states = self.rules.iter().map(|rule| &rule.state);
         let counts_on_gates = states.any(RuleState::counts_on_gates);
         self.alive_until = counts_on_gates.then(|| now + PAUSE);
         self.step_once(now);

@@ -73,7 +73,7 @@ impl Agent<'_> {
             !node.may_be_tainted_by_karpenter() && !leftover.is_some_and(|taint| node.has(taint))
         };
         let is_settled = self.latest.get().is_some_and(is_settled);
-        let is_done = is_settled && self.rules.iter().all(|rule| rule.state().is_done());
+        let is_done = is_settled && self.rules.iter().all(|rule| rule.state.is_done());
         if let Some(once) = &mut self.once {
             once.step(now, is_done);
         }

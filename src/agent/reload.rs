@@ -43,13 +43,13 @@ impl Agent<'_> {
         let now = Instant::now();
         let stays = |known: &RuleRunner| {
             let mut rules = configuration.rules.iter();
-            rules.any(|rule| known.state().rule().is_same(rule))
+            rules.any(|rule| known.state.rule().is_same(rule))
         };
         let followed = std::mem::take(&mut self.rules).into_iter();
         let (mut followed, gone): (Vec<_>, Vec<_>) = followed.partition(stays);
         // Another rule may have the name of one that is gone: forget that first.
         for gone in gone {
-            let name = &gone.state().rule().name;
+            let name = &gone.state.rule().name;
             info!(rule = name, "no longer following the rule");
             self.notifier.forget(name);
         }
@@ -59,10 +59,10 @@ impl Agent<'_> {
                 // Nobody would be there to remove the taint again.
                 rule.retaint = None;
             }
-            let is_same = |known: &RuleRunner| known.state().rule().is_same(&rule);
+            let is_same = |known: &RuleRunner| known.state.rule().is_same(&rule);
             let known = followed.iter().position(is_same);
             let known = known.map(|index| followed.swap_remove(index));
-            let is_followed = |known: &RuleRunner| *known.state().rule() == rule;
+            let is_followed = |known: &RuleRunner| *known.state.rule() == rule;
             if !known.as_ref().is_some_and(is_followed) {
                 let (name, taint, dry_run) = (&rule.name, &rule.taint, rule.dry_run);
                 let gates = rule.gates.len();

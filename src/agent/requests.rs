@@ -31,7 +31,7 @@ impl Agent<'_> {
             self.condition_writes.retry_now();
         }
         for rule in &mut self.rules {
-            rule.retry_condition_now();
+            rule.publication.retry_now();
         }
     }
 

@@ -21,9 +21,9 @@ use crate::rule::{Decision, Notification, PublishedCondition, RuleEvent, RuleSta
 use crate::status::RuleStatus;
 
 pub(super) struct RuleRunner {
-    state: RuleState,
+    pub(super) state: RuleState,
     gates: RuleGates,
-    publication: Publication,
+    pub(super) publication: Publication,
     notifier: Notifier,
     /// Since when the decision has been what it is.
     since: Timestamp,
@@ -67,10 +67,6 @@ impl RuleRunner {
         self.state.reconfigure(now, rule, self.gates.together());
     }
 
-    pub(super) fn state(&self) -> &RuleState {
-        &self.state
-    }
-
     /// Whether the rule waits for its taint's change, which is under way.
     pub(super) fn is_changed_by(&self, change: Option<&Change>) -> bool {
         change.is_some_and(|change| self.state.is_changed_by(change))
@@ -110,11 +106,6 @@ impl RuleRunner {
         }
     }
 
-    /// See [`RuleState::paused`].
-    pub(super) fn paused(&mut self, now: Instant) {
-        self.state.paused(now);
-    }
-
     /// Records what a gate reported, if the gate is one of this rule's. Returns whether it is.
     pub(super) fn observe_gate(&mut self, now: Instant, update: &Update) -> bool {
         let is_own = self.gates.take(now, update);
@@ -129,16 +120,6 @@ impl RuleRunner {
         let before = self.state.decision();
         let events = self.state.accepted(now, change, node);
         self.happened(now, before, events);
-    }
-
-    /// See [`RuleState::unanswered`].
-    pub(super) fn unanswered(&mut self, change: &Change) {
-        self.state.unanswered(change);
-    }
-
-    /// See [`RuleState::read`].
-    pub(super) fn read(&mut self, node: &NodeView) {
-        self.state.read(node);
     }
 
     /// The server refuses the `action`. `first`: the last refusal had another message, or there was none.
@@ -182,10 +163,12 @@ impl RuleRunner {
         if rule.dry_run || !self.state.runs_gates() || !self.gates.are_evaluated() {
             return None;
         }
-        let (gates, stable) = (self.gates.together(), self.state.is_stable(now));
-        let waits_for = self.gates.waits_for();
-        let kind = &condition.kind;
-        Some(PublishedCondition::new(kind, gates, stable, &waits_for))
+        Some(PublishedCondition::new(
+            &condition.kind,
+            self.gates.together(),
+            self.state.is_stable(now),
+            &self.gates.waits_for(),
+        ))
     }
 
     /// Whether the rule writes the condition of this type.
@@ -205,11 +188,6 @@ impl RuleRunner {
         if self.publishes(kind) {
             self.publication.answered(now, failure);
         }
-    }
-
-    /// See [`Publication::retry_now`].
-    pub(super) fn retry_condition_now(&mut self) {
-        self.publication.retry_now();
     }
 
     pub(super) fn status(&self) -> RuleStatus {

@@ -7,7 +7,7 @@ use tracing::{debug, error, info, warn};
 use super::slot::Answer;
 use super::{Agent, Options};
 use crate::node;
-use crate::node::self_check::{AccountState, Probe, SelfCheck, SelfCheckEvent};
+use crate::node::self_check::{AccountState, Finding, Probe, SelfCheck};
 use crate::status::PolicyStatus;
 
 const REMEDY: &str = "apply the policies that untaint manifests writes; see Is the account held? in docs/security.md";
@@ -50,15 +50,15 @@ impl Agent<'_> {
             return;
         };
         match check.answered(Instant::now(), probe, answer) {
-            Some(SelfCheckEvent::Held(by)) => info!(by, "an admission policy holds this account"),
-            Some(SelfCheckEvent::NotHeld) => warn!(
+            Some(Finding::Held(by)) => info!(by, "an admission policy holds this account"),
+            Some(Finding::NotHeld) => warn!(
                 remedy = REMEDY,
                 "no admission policy holds this account: its token can change any Node as its roles allow"
             ),
-            Some(SelfCheckEvent::CarriedOut) => error!(
+            Some(Finding::CarriedOut) => error!(
                 "the server has carried out a dry run; removing the taint again, and no longer checking whether a policy holds this account"
             ),
-            None => {
+            Some(Finding::Nothing(_)) | None => {
                 debug!(account = ?check.account(), "checked whether a policy holds this account");
             }
         }
@@ -84,6 +84,6 @@ impl Agent<'_> {
     }
 
     fn writes_anything(&self) -> bool {
-        self.rules.iter().any(|rule| !rule.state().rule().dry_run)
+        self.rules.iter().any(|rule| !rule.state.rule().dry_run)
     }
 }

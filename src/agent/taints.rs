@@ -75,7 +75,7 @@ impl Agent<'_> {
                 let outcome = self.writes.got(now, &wanted, &answer);
                 for rule in &mut self.rules {
                     if let Ok(node) = &answer {
-                        rule.read(node);
+                        rule.state.read(node);
                     }
                     if let Some(WriteOutcome::Denied {
                         action,
@@ -94,7 +94,7 @@ impl Agent<'_> {
 
     fn unanswered(&mut self, change: &Change) {
         for rule in &mut self.rules {
-            rule.unanswered(change);
+            rule.state.unanswered(change);
         }
     }
 
@@ -118,7 +118,7 @@ fn wanted<'r>(rules: &'r [RuleRunner], self_check: Option<&'r SelfCheck>) -> Wan
     let mut wanted = Wanted::default();
     let leftover = self_check.and_then(SelfCheck::leftover_taint);
     wanted.remove.extend(leftover);
-    for state in rules.iter().map(RuleRunner::state) {
+    for state in rules.iter().map(|rule| &rule.state) {
         if let Some(action) = state.wants() {
             wanted.add(action, &state.rule().taint);
         }

@@ -53,24 +53,14 @@ pub enum AccountState {
 
 /// What an answer shows.
 #[derive(Debug, PartialEq, Eq)]
-enum Finding {
+pub enum Finding {
+    /// The policy that refused, as the server names it.
     Held(String),
     NotHeld,
     /// Nothing about policies, and why.
     Nothing(String),
     /// The server made the change: the version of the Node is another one. Only a server, or a proxy before it, that
     /// ignores `dryRun` does so; no Kubernetes since 1.19 does.
-    CarriedOut,
-}
-
-/// What is worth a log line.
-#[derive(Debug, PartialEq, Eq)]
-pub enum SelfCheckEvent {
-    /// The policy that refused, as the server names it.
-    Held(String),
-    /// No policy holds the account, and none has had too little time to come into force.
-    NotHeld,
-    /// The server ignores `dryRun`.
     CarriedOut,
 }
 
@@ -122,12 +112,13 @@ impl SelfCheck {
         probe
     }
 
+    /// Returns the finding if it is news.
     pub fn answered(
         &mut self,
         now: Instant,
         probe: &Probe,
         answer: &Result<NodeView, ApiError>,
-    ) -> Option<SelfCheckEvent> {
+    ) -> Option<Finding> {
         match judge(probe, answer) {
             Finding::Held(message) => {
                 self.due_at = Some(now + jittered(HELD_PERIOD));
@@ -135,7 +126,7 @@ impl SelfCheck {
                 self.not_held_reported = false;
                 let is_known = matches!(self.account, AccountState::Held(_));
                 self.account = AccountState::Held(message.clone());
-                (!is_known).then_some(SelfCheckEvent::Held(message))
+                (!is_known).then_some(Finding::Held(message))
             }
             Finding::NotHeld => {
                 let again = self.account == AccountState::NotHeld || self.once;
@@ -144,7 +135,7 @@ impl SelfCheck {
                 let wait = if again { PERIOD } else { SECOND_LOOK };
                 self.due_at = Some(now + jittered(wait));
                 let is_new = again && !std::mem::replace(&mut self.not_held_reported, again);
-                is_new.then_some(SelfCheckEvent::NotHeld)
+                is_new.then_some(Finding::NotHeld)
             }
             Finding::Nothing(message) => {
                 let asked = answer.as_ref().err().and_then(ApiError::retry_after);
@@ -159,7 +150,7 @@ impl SelfCheck {
                     value: None,
                     effect: Some(EFFECT),
                 });
-                Some(SelfCheckEvent::CarriedOut)
+                Some(Finding::CarriedOut)
             }
         }
     }

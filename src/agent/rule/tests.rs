@@ -105,7 +105,8 @@ async fn removals_without_an_answer_count_in_a_fight_like_any_other() {
         assert_eq!(rule.state.decision(), Decision::Ready);
         let matcher = rule.state.rule().taint.clone();
         let seen = tainted.node.as_ref().unwrap();
-        rule.unanswered(&removal(seen, |_| Some(&matcher)).unwrap());
+        rule.state
+            .unanswered(&removal(seen, |_| Some(&matcher)).unwrap());
         rule.step(now, &clean);
     }
     rule.step(now, &tainted);
@@ -190,7 +191,7 @@ async fn after_a_pause_what_a_probe_said_before_does_not_count() {
     let (mut rule, mut reported) = with_gate(on_file("file"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let open = make_ready(&mut rule, &mut reported, &node).await;
-    rule.paused(now);
+    rule.state.paused(now);
     assert!(rule.observe_gate(now, &open));
     rule.step(now, &node);
     assert_eq!(rule.state.decision(), Decision::Waiting);

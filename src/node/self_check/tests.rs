@@ -117,7 +117,7 @@ fn a_policy_that_holds_is_reported_once_and_looked_for_every_hour() {
     let probe = looked(now, &mut check);
     let words = &DENIED[DENIED.find("Validating").unwrap()..];
     let news = check.answered(now, &probe, &refused(422, DENIED));
-    assert_eq!(news, Some(SelfCheckEvent::Held(words.into())));
+    assert_eq!(news, Some(Finding::Held(words.into())));
     for answer in [
         refused(422, DENIED),
         refused(503, "later"),
@@ -140,12 +140,12 @@ fn a_policy_that_is_deleted_later_is_missed_and_reported_again_at_the_second_loo
     let probe = looked(now, &mut check);
     for _ in 0..2 {
         let held = check.answered(now, &probe, &refused(422, DENIED));
-        assert!(matches!(held, Some(SelfCheckEvent::Held(_))), "{held:?}");
+        assert!(matches!(held, Some(Finding::Held(_))), "{held:?}");
         assert_eq!(check.answered(now, &probe, &Ok(tried())), None);
         assert_eq!(check.account(), &AccountState::NotHeld);
         assert_eq!(
             check.answered(now, &probe, &Ok(tried())),
-            Some(SelfCheckEvent::NotHeld)
+            Some(Finding::NotHeld)
         );
     }
 }
@@ -174,7 +174,7 @@ fn a_missing_policy_is_told_of_once_at_the_second_look_and_looked_for_every_few_
     );
     assert_eq!(
         check.answered(now, &probe, &Ok(tried())),
-        Some(SelfCheckEvent::NotHeld)
+        Some(Finding::NotHeld)
     );
     for _ in 0..3 {
         let wait = check.due_at().unwrap() - now;
@@ -182,7 +182,7 @@ fn a_missing_policy_is_told_of_once_at_the_second_look_and_looked_for_every_few_
         assert_eq!(check.answered(now, &probe, &Ok(tried())), None);
     }
     let news = check.answered(now, &probe, &refused(422, DENIED));
-    assert!(matches!(news, Some(SelfCheckEvent::Held(_))), "{news:?}");
+    assert!(matches!(news, Some(Finding::Held(_))), "{news:?}");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn who_may_not_look_twice_tells_at_the_first_look() {
     let probe = looked(now, &mut check);
     assert_eq!(
         check.answered(now, &probe, &Ok(tried())),
-        Some(SelfCheckEvent::NotHeld)
+        Some(Finding::NotHeld)
     );
 }
 
@@ -229,10 +229,7 @@ fn what_a_server_without_dry_runs_has_done_is_undone_and_not_done_again() {
     let probe = looked(now, &mut check);
     let tainted = node("8", &[("a", "NoSchedule"), (KEY, "PreferNoSchedule")]);
     let news = check.answered(now, &probe, &Ok(tainted.clone()));
-    assert_eq!(
-        (news, check.due_at()),
-        (Some(SelfCheckEvent::CarriedOut), None)
-    );
+    assert_eq!((news, check.due_at()), (Some(Finding::CarriedOut), None));
     let matches: Vec<_> = tainted
         .taints
         .iter()
