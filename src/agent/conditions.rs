@@ -9,14 +9,7 @@ use super::slot::Answer;
 use crate::backoff::jittered;
 use crate::node;
 use crate::rate_limit::Repetition;
-use crate::rule::publication::Next;
-
-pub(super) struct ConditionWrite {
-    /// The condition's type.
-    kind: String,
-    /// Of the Node.
-    uid: String,
-}
+use crate::rule::publication::{ConditionWrite, Next};
 
 /// What the writes of all conditions share.
 #[derive(Default)]
@@ -52,33 +45,25 @@ impl ConditionWrites {
 
 impl Agent<'_> {
     pub(super) fn send_condition(&mut self, now: Instant) {
-        if !self.condition_slot.is_idle() {
+        if !self.slots.conditions.is_idle() {
             return;
         }
         let (node, not_before) = (self.latest.get(), self.condition_writes.not_before);
         let mut due_at = None;
         for rule in &mut self.rules {
-            match (
-                rule.next_condition(now, node, &self.since_boot, not_before),
-                node,
-            ) {
-                (Next::Send { kind, patch }, Some(node)) => {
+            match rule.next_condition(now, node, &self.since_boot, not_before) {
+                Next::Wait(until) => due_at = due_at.into_iter().chain(until).min(),
+                Next::Send(write) => {
                     let (api, name) = (self.api, self.node_name.clone());
-                    let uid = node.metadata.uid.clone();
-                    let write = ConditionWrite {
-                        kind,
-                        uid: uid.clone(),
-                    };
-                    self.condition_slot.send(write, async move {
+                    let (uid, patch) = (write.uid.clone(), write.patch.clone());
+                    self.slots.conditions.send(write, async move {
                         node::patch_status(api, &name, &uid, &patch).await
                     });
                     return;
                 }
-                (Next::Wait(until), _) => due_at = due_at.into_iter().chain(until).min(),
-                (Next::Send { .. }, None) => {}
             }
         }
-        self.condition_slot.wait_until(due_at);
+        self.slots.conditions.wait_until(due_at);
     }
 
     pub(super) fn condition_answered(&mut self, write: &ConditionWrite, answer: Answer) {
@@ -95,7 +80,8 @@ impl Agent<'_> {
 
     pub(super) fn cancel_unwanted_condition(&mut self) {
         let rules = &self.rules;
-        self.condition_slot
+        self.slots
+            .conditions
             .cancel_unless(|write| rules.iter().any(|rule| rule.publishes(&write.kind)));
     }
 }

@@ -30,19 +30,19 @@ use crate::gate::run::GateContext;
 use crate::incident::Incident;
 use crate::metrics::Counters;
 use crate::node;
-use crate::node::self_check::{Probe, SelfCheck};
+use crate::node::self_check::SelfCheck;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 use crate::reload::{Loaded, Reload};
 use crate::rule::RuleState;
 use crate::status::{ConfigurationStatus, Status};
-use conditions::{ConditionWrite, ConditionWrites};
+use conditions::ConditionWrites;
 use connection::Connection;
 use notifier::Notifier;
 use once::Once;
+use requests::Slots;
 use rule::RuleRunner;
-use slot::{Renewal, Slot};
-use taints::TaintRequest;
+use slot::Renewal;
 
 /// Updates from the watch and from gates that wait for the loop. Senders wait when it is full: nothing is dropped.
 const QUEUE: usize = 16;
@@ -54,7 +54,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct Options {
     /// The own Node, by its `metadata.name`.
     pub node_name: String,
-    /// Return once every configured taint has been gone for so long.
+    /// Return once every configured taint has been gone for this long.
     pub once: Option<Duration>,
     /// Write nothing.
     pub dry_run: bool,
@@ -106,15 +106,11 @@ struct Agent<'a> {
     since_boot: SinceBoot,
     node_seen: bool,
     writes: Writes,
-    taint_slot: Slot<'a, TaintRequest>,
     condition_writes: ConditionWrites,
-    condition_slot: Slot<'a, ConditionWrite>,
     /// `None`: switched off.
     self_check: Option<SelfCheck>,
-    self_check_slot: Slot<'a, Probe>,
     once: Option<Once>,
-    /// The last look of `run --once`, at the Node with this uid.
-    last_look_slot: Slot<'a, String>,
+    slots: Slots<'a>,
     renewal: Renewal,
     /// While open gates count for something, the loop must wake by then.
     alive_until: Option<Instant>,
@@ -162,13 +158,10 @@ impl<'a> Agent<'a> {
             since_boot: SinceBoot::default(),
             node_seen: false,
             writes: Writes::default(),
-            taint_slot: Slot::default(),
             condition_writes: ConditionWrites::default(),
-            condition_slot: Slot::default(),
             self_check,
-            self_check_slot: Slot::default(),
             once: options.once.map(Once::new),
-            last_look_slot: Slot::default(),
+            slots: Slots::default(),
             renewal: Renewal::default(),
             alive_until: None,
             urgent,
@@ -211,15 +204,15 @@ impl<'a> Agent<'a> {
                 Some(update) = watched.recv() => self.observe_watch(update),
                 Some(reload) = reloads.recv() => self.reload(reload),
                 Some(update) = self.gate_updates.recv() => self.observe_gate(Instant::now(), &update),
-                (request, answer) = self.taint_slot.answered() => self.taints_answered(&request, answer),
-                (uid, answer) = self.last_look_slot.answered() => {
+                (request, answer) = self.slots.taints.answered() => self.taints_answered(&request, answer),
+                (uid, answer) = self.slots.last_look.answered() => {
                     if self.last_look_answered(&uid, answer) {
                         self.update_status();
                         return;
                     }
                 }
-                (write, answer) = self.condition_slot.answered() => self.condition_answered(&write, answer),
-                (probe, answer) = self.self_check_slot.answered() => self.self_check_answered(&probe, &answer),
+                (write, answer) = self.slots.conditions.answered() => self.condition_answered(&write, answer),
+                (probe, answer) = self.slots.self_check.answered() => self.self_check_answered(&probe, &answer),
                 () = self.renewal.done() => self.credentials_renewed(),
                 // For the status alone.
                 Ok(()) = self.failures.changed() => {}
@@ -247,7 +240,7 @@ impl<'a> Agent<'a> {
             watching: self.connection.is_watching(),
             since_boot: self.since_boot.clone(),
         };
-        let change = self.taint_slot.change();
+        let change = self.slots.taints.change();
         for rule in &mut self.rules {
             if !rule.is_changed_by(change) {
                 rule.step(now, &snapshot);

@@ -82,12 +82,12 @@ impl Agent<'_> {
     /// Reads the Node once more when everything is done, unless a change is under way.
     pub(super) fn send_last_look(&mut self, now: Instant) {
         let due_at = self.once.as_ref().and_then(Once::due_at);
-        let due_at = due_at.filter(|_| self.taint_slot.is_idle());
-        let is_due = self.last_look_slot.is_due(now, due_at);
+        let due_at = due_at.filter(|_| self.slots.taints.is_idle());
+        let is_due = self.slots.last_look.is_due(now, due_at);
         if let Some(node) = self.latest.get().filter(|_| is_due) {
             let (api, name) = (self.api, self.node_name.clone());
             let answer = async move { node::get(api, &name).await };
-            self.last_look_slot.send(node.metadata.uid.clone(), answer);
+            self.slots.last_look.send(node.metadata.uid.clone(), answer);
         }
     }
 

@@ -4,7 +4,20 @@ use std::time::Instant;
 
 use super::Agent;
 use super::rule::RuleRunner;
-use super::slot::Answer;
+use super::slot::{Answer, Slot};
+use super::taints::TaintRequest;
+use crate::node::self_check::Probe;
+use crate::rule::publication::ConditionWrite;
+
+/// The requests that are under way or due.
+#[derive(Default)]
+pub(super) struct Slots<'a> {
+    pub(super) taints: Slot<'a, TaintRequest>,
+    /// The last look of `run --once`, at the Node with this uid.
+    pub(super) last_look: Slot<'a, String>,
+    pub(super) conditions: Slot<'a, ConditionWrite>,
+    pub(super) self_check: Slot<'a, Probe>,
+}
 
 impl Agent<'_> {
     /// Sends every request that is due.
@@ -13,21 +26,21 @@ impl Agent<'_> {
         self.send_last_look(now);
         self.send_condition(now);
         self.send_self_check(now);
-        let awaited = self.taint_slot.waits_for_credentials()
-            || self.last_look_slot.waits_for_credentials()
-            || self.condition_slot.waits_for_credentials();
+        let awaited = self.slots.taints.waits_for_credentials()
+            || self.slots.last_look.waits_for_credentials()
+            || self.slots.conditions.waits_for_credentials();
         self.renewal.follow(self.api, awaited);
     }
 
     /// Sends again at once what was refused for the credentials before.
     pub(super) fn credentials_renewed(&mut self) {
-        if self.taint_slot.credentials_renewed() {
+        if self.slots.taints.credentials_renewed() {
             self.writes.retry_now();
         }
-        if let (true, Some(once)) = (self.last_look_slot.credentials_renewed(), &mut self.once) {
+        if let (true, Some(once)) = (self.slots.last_look.credentials_renewed(), &mut self.once) {
             once.retry_now();
         }
-        if self.condition_slot.credentials_renewed() {
+        if self.slots.conditions.credentials_renewed() {
             self.condition_writes.retry_now();
         }
         for rule in &mut self.rules {
@@ -37,13 +50,13 @@ impl Agent<'_> {
 
     /// When the loop has something to do by time alone. A rule in the change under way waits for its answer.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let change = self.taint_slot.change();
+        let change = self.slots.taints.change();
         let is_free = |rule: &&RuleRunner| !rule.is_changed_by(change);
         let slots = [
-            self.taint_slot.due_at(),
-            self.last_look_slot.due_at(),
-            self.condition_slot.due_at(),
-            self.self_check_slot.due_at(),
+            self.slots.taints.due_at(),
+            self.slots.last_look.due_at(),
+            self.slots.conditions.due_at(),
+            self.slots.self_check.due_at(),
             self.alive_until,
         ];
         let rules = self.rules.iter().filter(is_free);

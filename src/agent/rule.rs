@@ -152,7 +152,7 @@ impl RuleRunner {
                 let stable_at = self.state.stable_at().filter(|at| *at > now);
                 Next::Wait(until.into_iter().chain(stable_at).min())
             }
-            send @ Next::Send { .. } => send,
+            send @ Next::Send(_) => send,
         }
     }
 

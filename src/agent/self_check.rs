@@ -21,27 +21,27 @@ pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
 impl Agent<'_> {
     /// Sends the dry run if it is due and nothing else is under way.
     pub(super) fn send_self_check(&mut self, now: Instant) {
-        let may_ask = self.taint_slot.is_idle()
-            && self.last_look_slot.is_idle()
-            && self.condition_slot.is_idle()
+        let may_ask = self.slots.taints.is_idle()
+            && self.slots.last_look.is_idle()
+            && self.slots.conditions.is_idle()
             && self.writes_anything()
             && self.connection.is_watching();
         let subjects = self.self_check.as_mut().zip(self.latest.get());
         let Some((check, node)) = subjects.filter(|_| may_ask) else {
-            self.self_check_slot.wait_until(None);
+            self.slots.self_check.wait_until(None);
             return;
         };
-        if !self.self_check_slot.is_due(now, check.due_at()) {
+        if !self.slots.self_check.is_due(now, check.due_at()) {
             return;
         }
         let Some(probe) = check.look(now, node) else {
-            self.self_check_slot.wait_until(check.due_at());
+            self.slots.self_check.wait_until(check.due_at());
             return;
         };
         let (api, name) = (self.api, self.node_name.clone());
         let (uid, operations) = (probe.uid.clone(), probe.operations.clone());
         let answer = async move { node::dry_run(api, &name, &uid, operations).await };
-        self.self_check_slot.send(probe, answer);
+        self.slots.self_check.send(probe, answer);
     }
 
     /// The answer shows a Node that does not exist, so nothing else follows from it.

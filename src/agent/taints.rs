@@ -30,26 +30,26 @@ impl Slot<'_, TaintRequest> {
 
 impl Agent<'_> {
     pub(super) fn send_taints(&mut self, now: Instant) {
-        if !self.taint_slot.is_idle() {
+        if !self.slots.taints.is_idle() {
             return;
         }
-        self.taint_slot.wait_until(None);
+        self.slots.taints.wait_until(None);
         let Some(node) = self.latest.get() else {
             return;
         };
         let wanted = wanted(&self.rules, self.self_check.as_ref());
         let (api, name) = (self.api, self.node_name.clone());
         match self.writes.next(now, node, &wanted) {
-            Next::Wait(until) => self.taint_slot.wait_until(until),
+            Next::Wait(until) => self.slots.taints.wait_until(until),
             Next::Get => {
                 let request = TaintRequest::Get(node.metadata.uid.clone());
                 let answer = async move { node::get(api, &name).await };
-                self.taint_slot.send(request, answer);
+                self.slots.taints.send(request, answer);
             }
             Next::Patch(change) => {
                 let request = TaintRequest::Patch(change.clone());
                 let answer = async move { node::patch(api, &name, &change).await };
-                self.taint_slot.send(request, answer);
+                self.slots.taints.send(request, answer);
             }
         }
     }
@@ -101,7 +101,7 @@ impl Agent<'_> {
     /// Nothing else is left of what a rule that is gone wanted: the agent asks the rules before every request.
     pub(super) fn cancel_unwanted_change(&mut self) {
         let wanted = wanted(&self.rules, self.self_check.as_ref());
-        let canceled = self.taint_slot.cancel_unless(|request| match request {
+        let canceled = self.slots.taints.cancel_unless(|request| match request {
             TaintRequest::Patch(change) => wanted.includes(change),
             TaintRequest::Get(_) => true,
         });

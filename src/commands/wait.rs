@@ -1,4 +1,4 @@
-//! `untaint wait`: the gates alone, without the API server.
+//! `untaint wait`: only gates, without the API server.
 
 use std::time::Instant;
 
@@ -61,7 +61,7 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<RuleGates>) {
         let stable_at: Option<Vec<_>> = states.iter().map(RuleState::stable_at).collect();
         let done_at = stable_at.and_then(|times| times.into_iter().max());
         tokio::select! {
-            // What is known comes before what follows from it.
+            // First apply what is known.
             biased;
             Some(update) = reported.recv() => {
                 let now = Instant::now();

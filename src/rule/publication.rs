@@ -39,12 +39,17 @@ pub struct Publication {
 pub enum Next {
     /// Nothing to write or, with a time, not before then.
     Wait(Option<Instant>),
-    Send {
-        /// The condition's type.
-        kind: String,
-        /// A strategic merge patch of `nodes/status`.
-        patch: Value,
-    },
+    Send(ConditionWrite),
+}
+
+#[derive(Debug, PartialEq)]
+pub struct ConditionWrite {
+    /// The condition's type.
+    pub kind: String,
+    /// Of the Node.
+    pub uid: String,
+    /// A strategic merge patch of `nodes/status`.
+    pub patch: Value,
 }
 
 impl Default for Publication {
@@ -88,10 +93,11 @@ impl Publication {
         ];
         match waits.into_iter().flatten().max() {
             Some(time) if time > now => Next::Wait(Some(time)),
-            _ => Next::Send {
+            _ => Next::Send(ConditionWrite {
                 kind: condition.kind.clone(),
+                uid: node.metadata.uid.clone(),
                 patch,
-            },
+            }),
         }
     }
 

@@ -44,7 +44,7 @@ impl Publication {
         let clock = Timestamp::UNIX_EPOCH;
         match self.next(now, clock, &silent(), condition, false, not_before) {
             Next::Wait(until) => until,
-            Next::Send { patch, .. } => panic!("{patch} is due"),
+            Next::Send(write) => panic!("{write:?} is due"),
         }
     }
 
@@ -58,7 +58,7 @@ impl Publication {
         let clock = Timestamp::UNIX_EPOCH;
         match self.next(now, clock, node, condition, false, None) {
             Next::Wait(until) => Err(until),
-            Next::Send { .. } => {
+            Next::Send(_) => {
                 self.answered(now, None);
                 Ok(())
             }

@@ -58,7 +58,7 @@ fn refused_rule(now: Instant) -> RuleRunner {
     let mut rule = publishing(now);
     let silent = with_condition(None);
     let first = next(&mut rule, now, Some(&silent));
-    assert!(matches!(first, Next::Send { .. }));
+    assert!(matches!(first, Next::Send(_)));
     rule.condition_answered(now, KIND, Some(&refused()));
     let again = next(&mut rule, now, Some(&silent));
     assert!(matches!(again, Next::Wait(Some(at)) if at > now));
@@ -107,7 +107,7 @@ async fn another_condition_has_not_failed_and_waits_for_nothing() {
     publish(&mut rule, now, other);
     assert_eq!(rule.status().publish_failure, None);
     let next = next(&mut rule, now, Some(&with_condition(None)));
-    assert!(matches!(next, Next::Send { kind, .. } if kind == other));
+    assert!(matches!(next, Next::Send(write) if write.kind == other));
 }
 
 #[tokio::test]
@@ -120,5 +120,5 @@ async fn a_condition_from_before_the_boot_is_due_although_the_node_says_the_same
     assert_eq!(next(&since_boot), Next::Wait(None));
     let leftover = (KIND.to_owned(), "of old".to_owned());
     since_boot.leftovers.extend([leftover]);
-    assert!(matches!(next(&since_boot), Next::Send { .. }));
+    assert!(matches!(next(&since_boot), Next::Send(_)));
 }
