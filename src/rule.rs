@@ -188,8 +188,9 @@ impl RuleState {
             self.denied = None;
         }
         // If a time passes in the same step, the next step reports that.
-        let happened = self.happened(now, before);
-        happened.or_else(|| self.has_taken_long(now))
+        let (deadline, waits) = (self.rule.deadline, self.waits());
+        self.happened(now, before)
+            .or_else(|| self.taint_presence.report(now, deadline, waits))
     }
 
     /// What has become of the taint since the decision `before`.
@@ -218,32 +219,13 @@ impl RuleState {
         }
     }
 
-    fn has_taken_long(&mut self, now: Instant) -> Option<RuleEvent> {
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        let deadline = self.rule.deadline;
-        if is_due(self.taint_presence.report_deadline_at(deadline)) {
-            self.taint_presence.deadline_reported();
-            Some(RuleEvent::Deadline {
-                after: deadline.after,
-                action: deadline.action,
-            })
-        } else if is_due(self.report_wait_at()) {
-            self.taint_presence.wait_reported();
-            Some(RuleEvent::LongWait)
-        } else {
-            None
-        }
-    }
-
     /// Whether every gate has been open for `stableFor`.
     pub fn is_stable(&self, now: Instant) -> bool {
         self.stable_at().is_some_and(|stable| stable <= now)
     }
 
-    fn report_wait_at(&self) -> Option<Instant> {
-        let waits = matches!(self.decision, Decision::Waiting | Decision::Held);
-        let at = self.taint_presence.report_wait_at(self.rule.deadline);
-        at.filter(|_| waits)
+    fn waits(&self) -> bool {
+        matches!(self.decision, Decision::Waiting | Decision::Held)
     }
 
     /// Whether the Node has had the taint for the whole of `deadline.after`.
@@ -253,16 +235,12 @@ impl RuleState {
 
     /// When the decision changes, or something happens, by time alone.
     pub fn wake_at(&self) -> Option<Instant> {
-        let deadline = self.taint_presence.report_deadline_at(self.rule.deadline);
         // Gates that have opened since the decision.
         let stable = self.stable_at();
         let opened = stable.filter(|_| self.decision == Decision::Waiting);
-        let times = [
-            self.decision.until(),
-            self.report_wait_at(),
-            deadline,
-            opened,
-        ];
+        let deadline = self.rule.deadline;
+        let report = self.taint_presence.report_at(deadline, self.waits());
+        let times = [self.decision.until(), opened, report];
         times.into_iter().flatten().min()
     }
 

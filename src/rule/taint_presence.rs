@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::RuleEvent;
 use crate::config::Deadline;
 
 /// A wait is long after this time, or after a tenth of the deadline if that is less.
@@ -53,24 +54,38 @@ impl TaintPresence {
         self.deadline_reported &= self.overdue;
     }
 
-    /// When to report the deadline, if it has not been reported.
-    pub(super) fn report_deadline_at(&self, deadline: Deadline) -> Option<Instant> {
-        self.deadline_at(deadline)
-            .filter(|_| !self.deadline_reported)
+    /// When to report next that the taint has been there for long. `waits`: the rule waits for something else than time.
+    pub(super) fn report_at(&self, deadline: Deadline, waits: bool) -> Option<Instant> {
+        let times = [self.deadline_due(deadline), self.wait_due(deadline, waits)];
+        times.into_iter().flatten().min()
     }
 
-    pub(super) fn deadline_reported(&mut self) {
-        self.deadline_reported = true;
-        self.wait_reported = true;
+    /// What there is to report now.
+    pub(super) fn report(
+        &mut self,
+        now: Instant,
+        deadline: Deadline,
+        waits: bool,
+    ) -> Option<RuleEvent> {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.deadline_due(deadline)) {
+            (self.deadline_reported, self.wait_reported) = (true, true);
+            let Deadline { after, action } = deadline;
+            return Some(RuleEvent::Deadline { after, action });
+        }
+        is_due(self.wait_due(deadline, waits)).then(|| {
+            self.wait_reported = true;
+            RuleEvent::LongWait
+        })
     }
 
-    /// When to report a long wait, if it has not been reported.
-    pub(super) fn report_wait_at(&self, deadline: Deadline) -> Option<Instant> {
-        let since = self.since.filter(|_| !self.wait_reported)?;
+    fn deadline_due(&self, deadline: Deadline) -> Option<Instant> {
+        let deadline_at = self.deadline_at(deadline);
+        deadline_at.filter(|_| !self.deadline_reported)
+    }
+
+    fn wait_due(&self, deadline: Deadline, waits: bool) -> Option<Instant> {
+        let since = self.since.filter(|_| waits && !self.wait_reported)?;
         Some(since + LONG_WAIT.min(deadline.after / 10))
-    }
-
-    pub(super) fn wait_reported(&mut self) {
-        self.wait_reported = true;
     }
 }

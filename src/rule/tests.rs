@@ -1,4 +1,6 @@
 mod another_version;
+mod changes;
+mod deadline;
 mod retaint_timer;
 mod time;
 

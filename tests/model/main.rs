@@ -13,6 +13,7 @@
 mod agent;
 mod events;
 mod invariants;
+mod reference;
 mod rule;
 mod server;
 mod world;

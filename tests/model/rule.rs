@@ -11,7 +11,7 @@ use untaint::rule::{RuleEvent, RuleState};
 use untaint::taint::{Effect, TaintMatcher};
 
 use crate::events::Options;
-use crate::invariants::Reference;
+use crate::reference::Reference;
 
 /// From the start of a gate to what it says.
 const PROBE: Duration = Duration::from_millis(100);
