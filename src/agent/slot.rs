@@ -8,10 +8,11 @@ use crate::api::{ApiError, ApiServer};
 use crate::node::view::NodeView;
 
 pub(super) type Answer = Result<NodeView, ApiError>;
+type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
 
 /// At most one request of a kind is under way at a time.
 pub(super) struct Slot<'a, R> {
-    under_way: Option<(R, Pin<Box<dyn Future<Output = Answer> + 'a>>)>,
+    under_way: Option<(R, Answering<'a>)>,
     /// When there is something to send by time alone; `None` while a request is under way.
     due_at: Option<Instant>,
     /// Whether the server refused the credentials of the last request.
@@ -128,7 +129,7 @@ mod tests {
         };
         slot.send((), async { Err(error) });
         assert!(!slot.is_idle());
-        let (_, answer) = slot.answered().await;
+        let ((), answer) = slot.answered().await;
         assert_eq!(answer.unwrap_err().code(), Some(code));
         slot
     }
@@ -156,7 +157,7 @@ mod tests {
         slot.send((), async { Err(ApiError::Transport("reset".into())) });
         assert_eq!(slot.due_at(), None);
         assert!(!slot.is_due(now, Some(now)));
-        let (_, answer) = slot.answered().await;
+        let ((), answer) = slot.answered().await;
         assert!(answer.is_err());
         assert!(!slot.credentials_renewed());
     }

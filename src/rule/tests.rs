@@ -236,8 +236,8 @@ fn a_node_that_the_selector_does_not_select_is_left_alone() {
     assert_eq!(state.decision(), Decision::Waiting);
 }
 
-fn deadline(after: Duration, action: DeadlineAction) -> Option<RuleEvent> {
-    Some(RuleEvent::Deadline { after, action })
+fn deadline(after: Duration, action: DeadlineAction) -> RuleEvent {
+    RuleEvent::Deadline { after, action }
 }
 
 /// When the taint will have been there for too long.

@@ -70,7 +70,7 @@ fn another_deadline_is_told_of_although_the_one_before_has_passed() {
     step(&mut state, start, Some(&tainted()), false);
     let late = start + MINUTE;
     let event = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(event, deadline(SECOND, DeadlineAction::Keep));
+    assert_eq!(event, Some(deadline(SECOND, DeadlineAction::Keep)));
 
     let with_another_gate = Rule {
         dry_run: true,
@@ -81,7 +81,7 @@ fn another_deadline_is_told_of_although_the_one_before_has_passed() {
 
     state.reconfigure(late, after(SECOND, DeadlineAction::Remove), State::Closed);
     let event = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(event, deadline(SECOND, DeadlineAction::Remove));
+    assert_eq!(event, Some(deadline(SECOND, DeadlineAction::Remove)));
     assert_eq!(state.decision(), Decision::Ready);
 
     state.reconfigure(

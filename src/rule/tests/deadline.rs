@@ -36,7 +36,7 @@ fn at_its_deadline_a_taint_is_kept_and_told_of_once() {
     let late = now + 60 * SECOND;
     assert_eq!(state.wake_at(), Some(late));
     let told = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(told, deadline(60 * SECOND, DeadlineAction::Keep));
+    assert_eq!(told, Some(deadline(60 * SECOND, DeadlineAction::Keep)));
     assert_eq!(
         (state.decision(), state.wake_at()),
         (Decision::Waiting, None)
@@ -55,7 +55,7 @@ fn at_its_deadline_a_taint_is_removed_whatever_the_gates_say_if_the_rule_says_so
     step(&mut state, now + 59 * SECOND, Some(&tainted()), false);
     assert_eq!(state.decision(), Decision::Waiting);
     let told = step(&mut state, now + 60 * SECOND, Some(&tainted()), false);
-    assert_eq!(told, deadline(60 * SECOND, DeadlineAction::Remove));
+    assert_eq!(told, Some(deadline(60 * SECOND, DeadlineAction::Remove)));
     assert_eq!(state.decision(), Decision::Ready);
 }
 
@@ -137,7 +137,7 @@ fn a_wait_is_told_of_only_while_something_is_waited_for_and_not_after_the_deadli
     // The process stood still until then.
     let late = now + 60 * SECOND;
     let told = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(told, deadline(60 * SECOND, DeadlineAction::Keep));
+    assert_eq!(told, Some(deadline(60 * SECOND, DeadlineAction::Keep)));
     assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
     assert_eq!(state.wake_at(), None);
 }
@@ -182,7 +182,7 @@ fn what_happens_as_a_deadline_passes_is_told_first_and_then_the_deadline() {
     assert!(state.wake_at().is_some_and(|at| at <= late));
     assert_eq!(
         step(&mut state, late, Some(&tainted()), true),
-        deadline(SECOND, DeadlineAction::Keep)
+        Some(deadline(SECOND, DeadlineAction::Keep))
     );
     assert_eq!(step(&mut state, late, Some(&tainted()), true), None);
 }
