@@ -62,19 +62,13 @@ struct NodeInfo {
 }
 
 impl From<NodeObject> for NodeView {
-    fn from(
-        NodeObject {
-            metadata,
-            spec,
-            status,
-        }: NodeObject,
-    ) -> Self {
+    fn from(node: NodeObject) -> Self {
         Self {
-            metadata,
-            taints: spec.taints,
-            allocatable: status.allocatable,
-            conditions: status.conditions,
-            boot_id: status.node_info.boot_id,
+            metadata: node.metadata,
+            taints: node.spec.taints,
+            allocatable: node.status.allocatable,
+            conditions: node.status.conditions,
+            boot_id: node.status.node_info.boot_id,
         }
     }
 }

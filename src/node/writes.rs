@@ -95,14 +95,13 @@ impl Writes {
                 .next()
                 .is_some(),
         });
-        if wanted.changes(node, |_| true).next().is_none() {
+        let is_wanted = wanted.changes(node, |_| true).next().is_some();
+        if !is_wanted && self.must_read != MustRead::AtOnce {
             // A gate that flaps must not shorten a wait that the server asked for, and does not replace a read.
-            if self.must_read != MustRead::AtOnce {
-                if self.not_before.is_none_or(|time| time <= now) {
-                    self.backoff.reset();
-                }
-                return Next::Wait(None);
+            if self.not_before.is_none_or(|time| time <= now) {
+                self.backoff.reset();
             }
+            return Next::Wait(None);
         }
         if let Some(time) = self.not_before.filter(|time| *time > now) {
             return Next::Wait(Some(time));
