@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use untaint::config::{self, Check, Configuration, Gate, Probe, Schedule};
+use untaint::config::{self, Configuration, Gate, Probe, ProbeHandler, Schedule};
 
 fn at_root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -114,7 +114,7 @@ fn strings_and_numbers_that_look_like_something_else_read_the_same_when_shown() 
     let mut configuration = load(&at_root("tests/fixtures/config/valid/minimal.yaml"));
     configuration.rules[0].gates = vec![Gate::from(Probe {
         name: "a".into(),
-        check: Check::HttpGet(check),
+        handler: ProbeHandler::HttpGet(check),
         schedule: Schedule::default(),
     })];
     let shown = config::show(&configuration);

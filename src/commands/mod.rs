@@ -19,7 +19,9 @@ use tracing::{error, info, warn};
 
 use crate::blocking::joined;
 use crate::cli::{Command, ConfigOrGates, Exit, GateArgs};
-use crate::config::{Check, CniConfig, Configuration, FileCheck, Gate, Probe, Rule, Schedule};
+use crate::config::{
+    CniConfig, Configuration, FileCheck, Gate, Probe, ProbeHandler, Rule, Schedule,
+};
 use crate::gate::probe::exec;
 use crate::taint::TaintMatcher;
 
@@ -191,28 +193,28 @@ fn one_rule(taint: TaintMatcher, gates: GateArgs) -> Configuration {
         file,
     } = gates;
     let cni = cni.map(|network| {
-        Check::CniConfig(CniConfig {
+        ProbeHandler::CniConfig(CniConfig {
             network,
             ..CniConfig::default()
         })
     });
-    let http_get = http_get.into_iter().map(Check::HttpGet);
+    let http_get = http_get.into_iter().map(ProbeHandler::HttpGet);
     let file = file.into_iter().map(|path| {
-        Check::File(FileCheck {
+        ProbeHandler::File(FileCheck {
             path,
             newer_than_boot: false,
         })
     });
-    let checks = cni.into_iter().chain(http_get).chain(file);
-    let gates = checks.enumerate().map(|(index, check)| {
-        let name = match &check {
-            Check::CniConfig(_) => "cni".into(),
-            Check::HttpGet(_) => format!("http-get-{index}"),
+    let handlers = cni.into_iter().chain(http_get).chain(file);
+    let gates = handlers.enumerate().map(|(index, handler)| {
+        let name = match &handler {
+            ProbeHandler::CniConfig(_) => "cni".into(),
+            ProbeHandler::HttpGet(_) => format!("http-get-{index}"),
             _ => format!("file-{index}"),
         };
         Gate::from(Probe {
             name,
-            check,
+            handler,
             schedule: Schedule::default(),
         })
     });

@@ -16,7 +16,7 @@ use crate::syntax::{Each, Form};
 /// What a gate asks.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Check {
+pub enum ProbeHandler {
     /// The CNI configuration that the container runtime will load.
     CniConfig(CniConfig),
     /// An HTTP answer.

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use super::cursor::Cursor;
-use super::types::{Condition, Gate, Observation, Rule};
-use super::{NodeCondition, Observed};
+use super::types::{Check, Gate, Observation, Rule};
+use super::{NodeCondition, ObservedObject};
 
 /// A rule that publishes a condition.
 pub(super) struct Publisher<'t> {
@@ -29,10 +29,10 @@ impl<'t> Publisher<'t> {
 }
 
 fn node_conditions(gates: &[Gate]) -> impl Iterator<Item = &NodeCondition> {
-    let conditions = gates.iter().flat_map(Gate::conditions);
+    let conditions = gates.iter().flat_map(Gate::checks);
     conditions.filter_map(|condition| match condition {
-        Condition::Observation(Observation {
-            object: Observed::NodeCondition(condition),
+        Check::Observation(Observation {
+            object: ObservedObject::NodeCondition(condition),
             ..
         }) => Some(condition),
         _ => None,

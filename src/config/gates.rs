@@ -3,14 +3,14 @@
 use std::iter::{once, repeat};
 use std::path::PathBuf;
 
-use super::checks::{Check, CniConfig, Exec, FileCheck};
+use super::checks::{CniConfig, Exec, FileCheck, ProbeHandler};
 use super::cursor::Cursor;
 use super::fields::Fields;
 use super::network::{grpc, http_get, tcp_socket};
 use super::objects::{allocatable, csi_driver, node_condition, pods};
-use super::observed::Observed;
+use super::observed::ObservedObject;
 use super::rules::{NO_GATES, unique_name};
-use super::types::{Condition, Gate, Group, Observation, Probe, Schedule};
+use super::types::{Check, Gate, Group, Observation, Probe, Schedule};
 use super::unique::Unique;
 use crate::syntax::{ABSOLUTE_PATH, ARGUMENT, NETWORK_NAME, PLUGIN_TYPE};
 
@@ -25,9 +25,9 @@ pub(super) const MAX_THRESHOLD: u32 = 1000;
 #[derive(Clone, Copy)]
 enum Subject {
     /// Of a probe.
-    Asked(fn(&Cursor<'_>) -> Option<Check>),
+    Asked(fn(&Cursor<'_>) -> Option<ProbeHandler>),
     /// Of an object, whose changes the API server tells.
-    Told(fn(&Cursor<'_>) -> Option<Observed>),
+    Told(fn(&Cursor<'_>) -> Option<ObservedObject>),
 }
 
 use Subject::{Asked, Told};
@@ -35,32 +35,32 @@ use Subject::{Asked, Told};
 const SUBJECTS: [(&str, Subject); 10] = [
     (
         "cniConfig",
-        Asked(|field| cni_config(field).map(Check::CniConfig)),
+        Asked(|field| cni_config(field).map(ProbeHandler::CniConfig)),
     ),
     (
         "httpGet",
-        Asked(|field| http_get(field).map(Check::HttpGet)),
+        Asked(|field| http_get(field).map(ProbeHandler::HttpGet)),
     ),
     (
         "tcpSocket",
-        Asked(|field| tcp_socket(field).map(Check::TcpSocket)),
+        Asked(|field| tcp_socket(field).map(ProbeHandler::TcpSocket)),
     ),
-    ("grpc", Asked(|field| grpc(field).map(Check::Grpc))),
-    ("exec", Asked(|field| exec(field).map(Check::Exec))),
-    ("file", Asked(|field| file(field).map(Check::File))),
+    ("grpc", Asked(|field| grpc(field).map(ProbeHandler::Grpc))),
+    ("exec", Asked(|field| exec(field).map(ProbeHandler::Exec))),
+    ("file", Asked(|field| file(field).map(ProbeHandler::File))),
     (
         "csiDriver",
-        Told(|field| csi_driver(field).map(Observed::CsiDriver)),
+        Told(|field| csi_driver(field).map(ObservedObject::CsiDriver)),
     ),
     (
         "allocatable",
-        Told(|field| allocatable(field).map(Observed::Allocatable)),
+        Told(|field| allocatable(field).map(ObservedObject::Allocatable)),
     ),
     (
         "nodeCondition",
-        Told(|field| node_condition(field).map(Observed::NodeCondition)),
+        Told(|field| node_condition(field).map(ObservedObject::NodeCondition)),
     ),
-    ("pods", Told(|field| pods(field).map(Observed::Pods))),
+    ("pods", Told(|field| pods(field).map(ObservedObject::Pods))),
 ];
 
 /// The fields of a [`Schedule`].
@@ -131,7 +131,7 @@ fn condition(
     fields: &mut Fields<'_, '_>,
     subjects: &[(Cursor<'_>, Subject)],
     names: &mut Unique<String>,
-) -> Option<Condition> {
+) -> Option<Check> {
     let Some(((first, subject), others)) = subjects.split_first() else {
         fields.report(format!("must have one of {}", fields.known()));
         unique_name(fields, names);
@@ -153,9 +153,9 @@ fn condition(
         Asked(read) => {
             let check = read(first);
             let schedule = schedule(fields);
-            Some(Condition::Probe(Probe {
+            Some(Check::Probe(Probe {
                 name: name?,
-                check: check?,
+                handler: check?,
                 schedule,
             }))
         }
@@ -164,7 +164,7 @@ fn condition(
             for field in SCHEDULE {
                 fields.refuse(field, NO_SCHEDULE);
             }
-            Some(Condition::Observation(Observation {
+            Some(Check::Observation(Observation {
                 name: name?,
                 object: object?,
             }))

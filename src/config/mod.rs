@@ -32,7 +32,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use checks::{
-    Check, CniConfig, Endpoint, Exec, Expect, FileCheck, Grpc, HttpGet, HttpHeader, Scheme,
+    CniConfig, Endpoint, Exec, Expect, FileCheck, Grpc, HttpGet, HttpHeader, ProbeHandler, Scheme,
     StatusRange, TcpSocket,
 };
 pub(crate) use duration::shown as shown_duration;
@@ -41,10 +41,10 @@ pub use flags::{
     parse_duration, parse_image, parse_namespace, parse_network, parse_node_name, parse_path,
     parse_selinux_type, parse_service_account,
 };
-pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
+pub use observed::{Allocatable, CsiDriver, NodeCondition, ObservedObject, Pods};
 pub use options::{Deadline, DeadlineAction, PublishCondition, Retaint};
 pub use problem::{LoadError, Problems};
-pub use types::{Condition, Configuration, Gate, Group, Observation, Probe, Rule, Schedule};
+pub use types::{Check, Configuration, Gate, Group, Observation, Probe, Rule, Schedule};
 pub use url::http_get_from_url;
 
 use cursor::{Context, Cursor};

@@ -14,7 +14,7 @@ use crate::syntax::{Form, labels};
 /// An object of this node, and what it must say.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Observed {
+pub enum ObservedObject {
     /// A CSI driver that has registered with the kubelet: it is in the node's CSINode.
     CsiDriver(CsiDriver),
     /// A resource that the Node has some of, by its `status.allocatable`.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::checks::Check;
+use super::checks::ProbeHandler;
 use super::duration::{self, DURATION};
 use super::gates::{MAX_SECONDS, MAX_THRESHOLD, MIN_SECONDS};
-use super::observed::Observed;
+use super::observed::ObservedObject;
 use super::options::{Deadline, PublishCondition, Retaint};
 use super::rule_options::retaint_needs;
 use crate::syntax::DNS_LABEL;
@@ -96,14 +96,14 @@ impl Rule {
 #[serde(untagged)]
 pub enum Gate {
     /// One condition.
-    Single(#[schemars(schema_with = "Condition::json_schema")] Condition),
+    Single(#[schemars(schema_with = "Check::json_schema")] Check),
     /// Open while at least one member is.
     AnyOf(Group),
 }
 
 impl From<Probe> for Gate {
     fn from(probe: Probe) -> Self {
-        Self::Single(Condition::Probe(probe))
+        Self::Single(Check::Probe(probe))
     }
 }
 
@@ -117,7 +117,7 @@ impl Gate {
     }
 
     /// Its conditions: one, or the members of the group.
-    pub fn conditions(&self) -> &[Condition] {
+    pub fn checks(&self) -> &[Check] {
         match self {
             Self::Single(condition) => std::slice::from_ref(condition),
             Self::AnyOf(group) => &group.any_of,
@@ -135,20 +135,20 @@ pub struct Group {
     pub name: String,
     /// A group, open while at least one member is. Groups do not nest.
     #[schemars(length(min = 1))]
-    pub any_of: Vec<Condition>,
+    pub any_of: Vec<Check>,
 }
 
 /// A condition: a check of the node, or what the API server says.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Condition {
+pub enum Check {
     /// The node is asked, time and again.
     Probe(Probe),
     /// The API server tells.
     Observation(Observation),
 }
 
-impl Condition {
+impl Check {
     /// Its `name`.
     pub fn name(&self) -> &str {
         match self {
@@ -167,7 +167,7 @@ pub struct Probe {
     pub name: String,
     /// What is asked.
     #[serde(flatten)]
-    pub check: Check,
+    pub handler: ProbeHandler,
     /// How often, and how many answers make a state.
     #[serde(flatten)]
     pub schedule: Schedule,
@@ -182,7 +182,7 @@ pub struct Observation {
     pub name: String,
     /// What is looked at.
     #[serde(flatten)]
-    pub object: Observed,
+    pub object: ObservedObject,
 }
 
 /// The timing fields of a core/v1 `Probe`, with fractions allowed and with defaults for a person who waits.

@@ -20,7 +20,7 @@ pub use policy::{Enforcement, Tenants};
 use thiserror::Error;
 
 use self::policy::MOST_CHARACTERS;
-use crate::config::{Condition, Configuration, Gate, Observed, Rule};
+use crate::config::{Check, Configuration, Gate, ObservedObject, Rule};
 
 const HEAD: &str = "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n\n";
 
@@ -153,16 +153,16 @@ impl Manifests {
     }
 
     /// All conditions of all gates.
-    fn conditions(&self) -> impl Iterator<Item = &Condition> {
+    fn checks(&self) -> impl Iterator<Item = &Check> {
         let gates = self.configuration.rules.iter().flat_map(|rule| &rule.gates);
-        gates.flat_map(Gate::conditions)
+        gates.flat_map(Gate::checks)
     }
 
     /// What the API server is asked for.
-    fn observed(&self) -> impl Iterator<Item = &Observed> {
-        self.conditions().filter_map(|condition| match condition {
-            Condition::Observation(observation) => Some(&observation.object),
-            Condition::Probe(_) => None,
+    fn observed(&self) -> impl Iterator<Item = &ObservedObject> {
+        self.checks().filter_map(|condition| match condition {
+            Check::Observation(observation) => Some(&observation.object),
+            Check::Probe(_) => None,
         })
     }
 }

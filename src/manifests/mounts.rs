@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::Manifests;
 use super::pieces::CONFIG_DIRECTORY;
-use crate::config::{Check, Condition, Endpoint, Grpc, HttpGet};
+use crate::config::{Check, Endpoint, Grpc, HttpGet, ProbeHandler};
 
 /// A container has its own, which show the same.
 const THERE_ALREADY: [&str; 2] = ["/proc", "/sys"];
@@ -53,11 +53,11 @@ pub enum MountError {
 /// The directories to mount, in order, none within another.
 pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, MountError> {
     let mut directories = BTreeSet::new();
-    for condition in manifests.conditions() {
-        let Condition::Probe(probe) = condition else {
+    for condition in manifests.checks() {
+        let Check::Probe(probe) = condition else {
             continue;
         };
-        for path in looked_at(&probe.check) {
+        for path in looked_at(&probe.handler) {
             let (gate, looked_at) = (probe.name.clone(), path.to_owned());
             if path.components().any(|part| part == Component::ParentDir) {
                 return Err(MountError::LeadsBack {
@@ -93,19 +93,18 @@ fn around(path: &Path) -> Option<PathBuf> {
 }
 
 /// The paths that a check looks at. The program of `exec` is the image's.
-fn looked_at(check: &Check) -> Vec<&Path> {
-    match check {
-        Check::CniConfig(cni) => {
+fn looked_at(handler: &ProbeHandler) -> Vec<&Path> {
+    match handler {
+        ProbeHandler::CniConfig(cni) => {
             let programs = cni.bin_dirs.iter();
             programs.chain([&cni.dir]).map(PathBuf::as_path).collect()
         }
-        Check::HttpGet(HttpGet { endpoint, .. }) | Check::Grpc(Grpc { endpoint, .. }) => {
-            match endpoint {
-                Endpoint::Unix { path } => vec![path],
-                Endpoint::Tcp { .. } => Vec::new(),
-            }
-        }
-        Check::File(file) => vec![&file.path],
-        Check::TcpSocket(_) | Check::Exec(_) => Vec::new(),
+        ProbeHandler::HttpGet(HttpGet { endpoint, .. })
+        | ProbeHandler::Grpc(Grpc { endpoint, .. }) => match endpoint {
+            Endpoint::Unix { path } => vec![path],
+            Endpoint::Tcp { .. } => Vec::new(),
+        },
+        ProbeHandler::File(file) => vec![&file.path],
+        ProbeHandler::TcpSocket(_) | ProbeHandler::Exec(_) => Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use super::marker::Marker;
 use super::pieces::LABELS;
 use super::text::{indent, scalar};
 use super::{Account, Manifests};
-use crate::config::Observed;
+use crate::config::ObservedObject;
 
 /// The roles that the configuration needs, each with its binding.
 pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
@@ -88,7 +88,7 @@ fn cluster_rules(manifests: &Manifests) -> String {
     }
     if manifests
         .observed()
-        .any(|object| matches!(object, Observed::CsiDriver(_)))
+        .any(|object| matches!(object, ObservedObject::CsiDriver(_)))
     {
         rules.push_str(CSI_NODES);
     }
@@ -104,7 +104,7 @@ fn cluster_rules(manifests: &Manifests) -> String {
 
 fn namespaces_of_pods(manifests: &Manifests) -> BTreeSet<&str> {
     let namespaces = manifests.observed().filter_map(|object| match object {
-        Observed::Pods(pods) => Some(pods.namespace.as_str()),
+        ObservedObject::Pods(pods) => Some(pods.namespace.as_str()),
         _ => None,
     });
     namespaces.collect()

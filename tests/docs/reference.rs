@@ -68,7 +68,7 @@ impl<'a> Types<'a> {
         let title = self.schema["title"].as_str();
         let definitions = self.schema["$defs"].as_object().unwrap().keys();
         let names = title.into_iter().chain(definitions.map(String::as_str));
-        let names = names.filter(|name| *name != "Condition");
+        let names = names.filter(|name| *name != "Check");
         let fields = names.flat_map(|name| {
             let fields = self.named(name)["properties"].as_object();
             fields

@@ -6,8 +6,8 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::config::{
-    Check, Condition, Deadline, DeadlineAction, FileCheck, Gate, NodeCondition, Observation,
-    Observed, Probe, Retaint, Schedule,
+    Check, Deadline, DeadlineAction, FileCheck, Gate, NodeCondition, Observation, ObservedObject,
+    Probe, ProbeHandler, Retaint, Schedule,
 };
 use crate::gate::observation::{ObservationContext, SinceBoot};
 use crate::node::patch::removal;
@@ -52,12 +52,12 @@ pub(super) fn on_ready() -> RuleRunner {
         status: "True".into(),
         max_age: None,
     };
-    let object = Observed::NodeCondition(condition);
+    let object = ObservedObject::NodeCondition(condition);
     let observation = Observation {
         name: "ready".into(),
         object,
     };
-    with_gate(Gate::Single(Condition::Observation(observation))).0
+    with_gate(Gate::Single(Check::Observation(observation))).0
 }
 
 #[tokio::test]
@@ -109,13 +109,13 @@ async fn removals_without_an_answer_count_in_a_fight_like_any_other() {
 
 /// Open, as there is always such a file.
 fn on_file(name: &str) -> Gate {
-    let check = Check::File(FileCheck {
+    let handler = ProbeHandler::File(FileCheck {
         path: "/".into(),
         newer_than_boot: false,
     });
     let probe = Probe {
         name: name.into(),
-        check,
+        handler,
         schedule: Schedule::default(),
     };
     probe.into()
@@ -262,13 +262,13 @@ async fn a_gate_that_is_changed_starts_afresh() {
     let (mut rule, mut reported) = with_gate(on_file("file"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let open = make_ready(&mut rule, &mut reported, &node).await;
-    let check = Check::File(FileCheck {
+    let handler = ProbeHandler::File(FileCheck {
         path: "/does/not/exist".into(),
         newer_than_boot: false,
     });
     let probe = Probe {
         name: "file".into(),
-        check,
+        handler,
         schedule: Schedule::default(),
     };
     let version = Rule {

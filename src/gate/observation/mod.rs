@@ -19,7 +19,7 @@ use crate::api::object::Object;
 use crate::api::watch::{Collection, WatchUpdate};
 use crate::api::{ApiServer, watch as api_watch};
 use crate::boot::Span;
-use crate::config::{Observation, Observed};
+use crate::config::{Observation, ObservedObject};
 use crate::node::view::NodeView;
 use crate::rate_limit::Repetition;
 
@@ -108,11 +108,13 @@ pub(super) fn of_node(
     let judge =
         |judge: &dyn Fn(&NodeView) -> Judgement| sight.now().map_or_else(Judgement::from, judge);
     match &spec.object {
-        Observed::Allocatable(spec) => Some(judge(&|node| node::allocatable(spec, node).into())),
-        Observed::NodeCondition(spec) => Some(judge(&|node| {
+        ObservedObject::Allocatable(spec) => {
+            Some(judge(&|node| node::allocatable(spec, node).into()))
+        }
+        ObservedObject::NodeCondition(spec) => Some(judge(&|node| {
             node::condition(spec, node, &sight.since_boot, clock)
         })),
-        Observed::CsiDriver(_) | Observed::Pods(_) => None,
+        ObservedObject::CsiDriver(_) | ObservedObject::Pods(_) => None,
     }
 }
 
@@ -123,12 +125,12 @@ pub(super) async fn follow(spec: Observation, sight: ObservationContext, mut rep
         return;
     }
     match spec.object {
-        Observed::CsiDriver(spec) => {
+        ObservedObject::CsiDriver(spec) => {
             let collection = csi_driver::collection(&sight.node_name);
             let judge = |objects: &_, _: &_| csi_driver::judge(&spec, objects);
             follow_objects(sight, collection, reporter, judge).await;
         }
-        Observed::Pods(spec) => {
+        ObservedObject::Pods(spec) => {
             let collection = pods::collection(&spec, &sight.node_name);
             let mut witnesses = pods::Witnesses::default();
             let judge = |objects: &_, since_boot: &SinceBoot| {
@@ -137,7 +139,7 @@ pub(super) async fn follow(spec: Observation, sight: ObservationContext, mut rep
             };
             follow_objects(sight, collection, reporter, judge).await;
         }
-        Observed::Allocatable(_) | Observed::NodeCondition(_) => {}
+        ObservedObject::Allocatable(_) | ObservedObject::NodeCondition(_) => {}
     }
 }
 

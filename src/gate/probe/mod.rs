@@ -18,7 +18,7 @@ use std::path::Path;
 use tokio::time::timeout;
 
 use super::Outcome;
-use crate::config::{Check, Probe};
+use crate::config::{Probe, ProbeHandler};
 use busy::Busy;
 pub use connect::Stream;
 
@@ -27,23 +27,23 @@ pub(super) async fn evaluate(spec: &Probe, busy: &Busy) -> Outcome {
     let limit = spec.schedule.timeout;
     let no_answer = |_| Outcome::Closed(format!("no answer within {} s", limit.as_secs_f64()));
     let answer = async {
-        match &spec.check {
-            Check::CniConfig(spec) => cni_config::check(spec, busy).await,
-            Check::File(spec) => file::check(spec, busy).await,
-            Check::HttpGet(spec) => http_get::check(spec, busy).await,
-            Check::TcpSocket(spec) => tcp_socket::check(spec, busy).await,
-            Check::Grpc(spec) => grpc::check(spec, busy).await,
-            Check::Exec(spec) => exec::check(spec, busy).await,
+        match &spec.handler {
+            ProbeHandler::CniConfig(spec) => cni_config::check(spec, busy).await,
+            ProbeHandler::File(spec) => file::check(spec, busy).await,
+            ProbeHandler::HttpGet(spec) => http_get::check(spec, busy).await,
+            ProbeHandler::TcpSocket(spec) => tcp_socket::check(spec, busy).await,
+            ProbeHandler::Grpc(spec) => grpc::check(spec, busy).await,
+            ProbeHandler::Exec(spec) => exec::check(spec, busy).await,
         }
     };
     timeout(limit, answer).await.unwrap_or_else(no_answer)
 }
 
 /// The path whose changes are worth a look before the period is over.
-pub(super) fn watched(check: &Check) -> Option<&Path> {
-    match check {
-        Check::CniConfig(spec) => Some(&spec.dir),
-        Check::File(spec) => Some(&spec.path),
+pub(super) fn watched(handler: &ProbeHandler) -> Option<&Path> {
+    match handler {
+        ProbeHandler::CniConfig(spec) => Some(&spec.dir),
+        ProbeHandler::File(spec) => Some(&spec.path),
         _ => None,
     }
 }

@@ -15,7 +15,7 @@ use super::Outcome;
 use super::observation::{self, NodeSnapshot, ObservationContext};
 use super::probe::busy::Busy;
 use super::report::{Evaluation, Place, Reporter, Update};
-use crate::config::{Condition, Gate};
+use crate::config::{Check, Gate};
 pub use rule_gates::{GateStatus, RuleGates};
 
 /// What the gates of all rules share.
@@ -48,7 +48,7 @@ struct Round {
 impl GateRunner {
     /// At rest.
     pub fn new(spec: Gate) -> Self {
-        let conditions = spec.conditions().len();
+        let conditions = spec.checks().len();
         Self {
             spec,
             outcomes: vec![Outcome::AtRest; conditions],
@@ -72,18 +72,18 @@ impl GateRunner {
         self.outcomes.fill(Outcome::Unevaluated);
         let evaluation = Evaluation::begin();
         let mut tasks = JoinSet::new();
-        for (condition, spec) in self.spec.conditions().iter().enumerate() {
+        for (condition, spec) in self.spec.checks().iter().enumerate() {
             let place = Place {
                 evaluation,
                 condition,
             };
             let reporter = Reporter::new(place, context.updates.clone());
             match spec.clone() {
-                Condition::Probe(spec) => {
+                Check::Probe(spec) => {
                     let busy = self.busy[condition].clone();
                     tasks.spawn(worker::run(spec, busy, reporter))
                 }
-                Condition::Observation(spec) => {
+                Check::Observation(spec) => {
                     let sight = context.observation.clone();
                     tasks.spawn(observation::follow(spec, sight, reporter))
                 }
@@ -110,8 +110,8 @@ impl GateRunner {
         if self.round.is_none() {
             return lasts;
         }
-        for (condition, outcome) in self.spec.conditions().iter().zip(&mut self.outcomes) {
-            if let Condition::Observation(spec) = condition
+        for (condition, outcome) in self.spec.checks().iter().zip(&mut self.outcomes) {
+            if let Check::Observation(spec) = condition
                 && let Some(seen) = observation::of_node(spec, node, clock)
             {
                 *outcome = seen.outcome;
@@ -157,10 +157,10 @@ impl GateRunner {
 /// need an agent with an API server, and are unknown.
 pub async fn once(gates: &[Gate]) -> Vec<(&str, Outcome)> {
     let evaluations = gates.iter().map(|gate| async move {
-        let outcomes = gate.conditions().iter().map(|condition| async move {
+        let outcomes = gate.checks().iter().map(|condition| async move {
             match condition {
-                Condition::Probe(spec) => worker::once(spec).await,
-                Condition::Observation(_) => observation::without_api_server(),
+                Check::Probe(spec) => worker::once(spec).await,
+                Check::Observation(_) => observation::without_api_server(),
             }
         });
         (gate.name(), state(gate, &join_all(outcomes).await))
@@ -171,9 +171,9 @@ pub async fn once(gates: &[Gate]) -> Vec<(&str, Outcome)> {
 /// Whether a gate would be open if each observation that is unknown were open. What is known from the API server counts:
 /// an observation that is closed waits for the node, not for the server.
 fn is_open_but_for_api(gate: &Gate, outcomes: &[Outcome]) -> bool {
-    let mut conditions = gate.conditions().iter().zip(outcomes);
+    let mut conditions = gate.checks().iter().zip(outcomes);
     conditions.any(|(condition, outcome)| {
-        let is_observation = matches!(condition, Condition::Observation(_));
+        let is_observation = matches!(condition, Check::Observation(_));
         outcome.is_open() || is_observation && outcome.is_unknown()
     })
 }
@@ -186,7 +186,7 @@ fn state(gate: &Gate, outcomes: &[Outcome]) -> Outcome {
     }
     let messages = |wanted: fn(&Outcome) -> bool| {
         let named = gate
-            .conditions()
+            .checks()
             .iter()
             .zip(outcomes)
             .filter(|(_, outcome)| wanted(outcome));

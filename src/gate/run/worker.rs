@@ -22,7 +22,7 @@ pub(super) async fn run(spec: Probe, busy: Busy, mut reporter: Reporter) {
     let schedule = spec.schedule;
     sleep(schedule.initial_delay).await;
     let mut threshold = Threshold::new(schedule.success_threshold, schedule.failure_threshold);
-    let mut events = probe::watched(&spec.check).map(FsWatch::new);
+    let mut events = probe::watched(&spec.handler).map(FsWatch::new);
     let mut period = interval(schedule.period);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut glances = GLANCES;

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::config::{Check, CniConfig, FileCheck, Schedule};
+use crate::config::{CniConfig, FileCheck, ProbeHandler, Schedule};
 use crate::gate::State;
 use crate::gate::probe::testing::soon;
 use crate::gate::report::{Evaluation, Place, Update};
@@ -26,27 +26,27 @@ impl Watched {
     fn file() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ready");
-        let check = Check::File(FileCheck {
+        let handler = ProbeHandler::File(FileCheck {
             path: path.clone(),
             newer_than_boot: false,
         });
-        Self::new(check, path, dir)
+        Self::new(handler, path, dir)
     }
 
     fn cni_config() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("10-n.conflist");
-        let check = Check::CniConfig(CniConfig {
+        let handler = ProbeHandler::CniConfig(CniConfig {
             dir: dir.path().into(),
             ..CniConfig::default()
         });
-        Self::new(check, path, dir)
+        Self::new(handler, path, dir)
     }
 
-    fn new(check: Check, path: PathBuf, dir: TempDir) -> Self {
+    fn new(handler: ProbeHandler, path: PathBuf, dir: TempDir) -> Self {
         let spec = Probe {
             name: "watched".into(),
-            check,
+            handler,
             schedule: Schedule {
                 initial_delay: Duration::ZERO,
                 period: Duration::from_hours(1),
