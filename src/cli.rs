@@ -12,8 +12,9 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{self, HttpGet};
+use crate::config::{HttpGet, parse_duration};
 use crate::logging::Format;
+use crate::syntax::{ABSOLUTE_PATH, NETWORK_NAME};
 use crate::taint::{TaintMatcher, parse_taint};
 use crate::text::without_secrets;
 
@@ -165,10 +166,10 @@ pub struct RunArgs {
     #[arg(long, env = "UNTAINT_ONCE")]
     pub once: bool,
     /// How long the taints must have been gone.
-    #[arg(long, env = "UNTAINT_SETTLE", value_name = "DURATION", default_value = "1s", value_parser = config::parse_duration, requires = "once")]
+    #[arg(long, env = "UNTAINT_SETTLE", value_name = "DURATION", default_value = "1s", value_parser = parse_duration, requires = "once")]
     pub settle: Duration,
     /// Give up after so long, with exit code 3.
-    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = config::parse_duration, requires = "once")]
+    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = parse_duration, requires = "once")]
     pub timeout: Option<Duration>,
     /// Decide and report, write nothing.
     #[arg(long, env = "UNTAINT_DRY_RUN")]
@@ -196,7 +197,7 @@ pub struct WaitArgs {
     #[command(flatten)]
     pub gates: ConfigOrGates,
     /// Give up after so long, with exit code 3.
-    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = config::parse_duration)]
+    #[arg(long, env = "UNTAINT_TIMEOUT", value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
 }
 
@@ -223,13 +224,18 @@ pub struct ConfigOrGates {
 #[derive(Debug, Default, Args)]
 pub struct GateArgs {
     /// The CNI configuration in /etc/cni/net.d must be there and, if given, be of this network.
-    #[arg(long, env = "UNTAINT_CNI", value_name = "NETWORK", num_args = 0..=1, value_parser = config::parse_network, conflicts_with = "config")]
+    #[arg(long, env = "UNTAINT_CNI", value_name = "NETWORK", num_args = 0..=1, value_parser = |name: &str| NETWORK_NAME.parse(name), conflicts_with = "config")]
     pub cni: Option<Option<String>>,
     /// This URL must answer 200-299: http://, https:// (not verified) or unix:SOCKET[:/PATH]. May be repeated.
-    #[arg(long, env = "UNTAINT_HTTP_GET", value_name = "URL", value_parser = config::http_get_from_url, conflicts_with = "config")]
+    #[arg(
+        long,
+        env = "UNTAINT_HTTP_GET",
+        value_name = "URL",
+        conflicts_with = "config"
+    )]
     pub http_get: Vec<HttpGet>,
     /// This file must exist. May be repeated.
-    #[arg(long, env = "UNTAINT_FILE", value_name = "PATH", value_parser = config::parse_path, conflicts_with = "config")]
+    #[arg(long, env = "UNTAINT_FILE", value_name = "PATH", value_parser = |path: &str| ABSOLUTE_PATH.parse(path).map(PathBuf::from), conflicts_with = "config")]
     pub file: Vec<PathBuf>,
 }
 

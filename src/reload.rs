@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info};
 
 use crate::blocking::joined;
-use crate::config::{self, Configuration, LoadError};
+use crate::config::{self, Configuration, Problems};
 use crate::fs_watch::FsWatch;
 use crate::incident::Incident;
 use crate::rate_limit::Allowance;
@@ -46,11 +46,11 @@ pub enum Reload {
 }
 
 /// What a look at the file gives: another configuration with the hash of its text, `None` if the text is the active one.
-type Look = Result<Option<(Configuration, String)>, LoadError>;
+type Look = Result<Option<(Configuration, String)>, Problems>;
 
 impl Loaded {
     /// The configuration of a file.
-    pub fn from_file(path: &Path) -> Result<Self, LoadError> {
+    pub fn from_file(path: &Path) -> Result<Self, Problems> {
         let text = config::read(path)?;
         Ok(Self {
             configuration: config::parse_file(path, &text)?,

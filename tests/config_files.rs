@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use untaint::config::{self, Configuration, Gate, Probe, ProbeHandler, Schedule};
+use untaint::config::{self, Configuration, Gate, HttpGet, Probe, ProbeHandler, Schedule};
 
 fn at_root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -105,7 +105,7 @@ fn strings_and_numbers_that_look_like_something_else_read_the_same_when_shown() 
         "é😀",
     ];
     let numbers = [0.0, -0.0, 100.0, 1e300, 1e-7, 0.1, 1e21];
-    let mut check = config::http_get_from_url("http://localhost").unwrap();
+    let mut check = "http://localhost".parse::<HttpGet>().unwrap();
     check.expect.json = BTreeMap::from([
         ("/strings".into(), serde_json::json!(strings.as_slice())),
         ("/numbers".into(), serde_json::json!(numbers)),

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use crate::config;
 use crate::manifests::{Account, Enforcement, Form, OWN, Part, Tenants};
+use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN, IMAGE, SELINUX_TYPE};
 
 /// The image of the manifests unless told otherwise: a name to replace, of this version.
 pub const DEFAULT_IMAGE: &str = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
@@ -34,19 +34,19 @@ pub struct ManifestsArgs {
     )]
     pub only: Vec<Part>,
     /// The Namespace of the pods. Only the default one is made.
-    #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = config::parse_namespace)]
+    #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = |name: &str| DNS_LABEL.parse(name))]
     pub namespace: String,
     /// The ServiceAccount of the pods: with the form daemonset untaint's own, else the one they have already.
-    #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = config::parse_service_account)]
+    #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = |name: &str| DNS_SUBDOMAIN.parse(name))]
     pub service_account: String,
     /// untaint's image: give the one that you have pushed.
-    #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = config::parse_image)]
+    #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = |image: &str| IMAGE.parse(image))]
     pub image: String,
     /// Tolerate only what new nodes are known to carry, in place of everything.
     #[arg(long, env = "UNTAINT_EXACT_TOLERATIONS")]
     pub exact_tolerations: bool,
     /// The SELinux type of untaint's containers, where hosts confine the use of files and sockets.
-    #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = config::parse_selinux_type)]
+    #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = |name: &str| SELINUX_TYPE.parse(name))]
     pub selinux_type: Option<String>,
     /// Refuse tokens that do not say the uid of the Node as well. TokenBucket of Nodes that were made anew under the same name
     /// say an old one for up to an hour, and some say none.
@@ -91,7 +91,7 @@ pub struct TenantArgs {
     pub node_name_policy: Option<Enforcement>,
     /// Namespaces exempt from these policies, separated by commas; kube-system and untaint's own always are. May be
     /// repeated.
-    #[arg(long, env = "UNTAINT_EXEMPT_NAMESPACE", value_name = "NAME", value_delimiter = ',', value_parser = config::parse_namespace, requires = "tenant-policy")]
+    #[arg(long, env = "UNTAINT_EXEMPT_NAMESPACE", value_name = "NAME", value_delimiter = ',', value_parser = |name: &str| DNS_LABEL.parse(name), requires = "tenant-policy")]
     pub exempt_namespace: Vec<String>,
     /// ServiceAccounts whose pods are exempt from these policies, separated by commas. May be repeated.
     #[arg(

@@ -14,13 +14,13 @@ use super::{Failure, by, deadline, load, one_rule};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, RunArgs};
-use crate::config;
 use crate::events;
 use crate::gate::State;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded};
 use crate::server::{self, Sources};
 use crate::status::{ConfigurationStatus, RuleStatus, Status};
+use crate::syntax::DNS_SUBDOMAIN;
 
 /// How long the end waits for the Event of the last removal.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
@@ -121,7 +121,8 @@ fn own_node(name: Option<&str>) -> Result<String, Failure> {
             "the name of the own Node is not known: {REMEDY}"
         )));
     };
-    config::parse_node_name(name)
+    DNS_SUBDOMAIN
+        .parse(name)
         .map_err(|error| Failure::Usage(format!("the name of the own Node {error}: {REMEDY}")))
 }
 

@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use jiff::fmt::friendly::SpanParser;
 use serde::{Serialize, Serializer};
 
+use super::read::{Cursor, Value};
 use crate::syntax::Syntax;
 
 /// The longest that the file may ask for.
@@ -23,10 +24,35 @@ pub(super) const DURATION: Syntax = Syntax {
     holds: |text| parse(text).is_some(),
 };
 
-/// Reads `90s`, `1m30s`, `500ms` and whatever else [`jiff`]'s friendly format has, up to [`MAX`].
-pub(super) fn parse(text: &str) -> Option<Duration> {
+/// Reads `90s`, `1m30s`, `500ms` and everything else that [`jiff`]'s friendly format has, up to [`MAX`].
+fn parse(text: &str) -> Option<Duration> {
     let duration = SpanParser::new().parse_unsigned_duration(text).ok()?;
     (duration <= MAX).then_some(duration)
+}
+
+/// The same for the command line. The error is a whole message: `must be …`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    parse(text).ok_or_else(|| DURATION.refusal(text))
+}
+
+impl Cursor<'_> {
+    pub(super) fn duration(&self) -> Option<Duration> {
+        let duration = match self.value() {
+            Value::String(text) => parse(text),
+            _ => None,
+        };
+        duration.or_else(|| self.mismatch(DURATION.expected))
+    }
+
+    /// A duration that is not shorter than `least`, for this `reason`.
+    pub(super) fn duration_from(&self, least: Duration, reason: &str) -> Option<Duration> {
+        let duration = self.duration()?;
+        if duration < least {
+            self.report(format!("must be {} or more: {reason}", shown(least)));
+            return None;
+        }
+        Some(duration)
+    }
 }
 
 /// `1m 30s`, which [`parse`] reads back.
@@ -90,7 +116,7 @@ mod tests {
         }
     }
 
-    /// The library reads more than the documents tell of.
+    /// The library reads more than the documents describe.
     #[test]
     fn the_schema_refuses_no_duration_that_is_read() {
         let schema = jsonschema::validator_for(DURATION.schema().as_value()).unwrap();

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::shape::{Shape, text};
 use super::{has_extension, text as message};
+use crate::syntax::NETWORK_NAME;
 
 /// `types.PluginConf` (libcni `pkg/types/types.go`): a wrong type in any of these fields fails the whole file.
 const PLUGIN: Shape = Shape::Struct(&[
@@ -58,7 +59,9 @@ impl Network {
         } else {
             Self::from_plugin(&value)
         }?;
-        if follows_name_rule(&network.name) {
+        // libcni looks at this rule only when a pod starts (`ValidateNetworkName`): too late for us, and it also keeps
+        // `<dir>/<name>` inside the directory.
+        if NETWORK_NAME.is_form_of(&network.name) {
             Ok(network)
         } else {
             Err(format!(
@@ -185,15 +188,6 @@ fn flag(list: &Map<String, Value>, key: &str) -> Result<bool, String> {
         Some(Value::String(flag)) if flag.eq_ignore_ascii_case("false") => Ok(false),
         Some(_) => Err(format!("`{key}` must be true or false")),
     }
-}
-
-/// The SPEC's rule for `name`. libcni only looks at it when a pod starts (`ValidateNetworkName`): too late for us,
-/// and it also keeps `<dir>/<name>` inside the directory.
-fn follows_name_rule(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::config;
+use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN};
 
 /// The Namespace and the name of untaint's own ServiceAccount, and of all that is made for it.
 pub const OWN: &str = "untaint";
@@ -58,8 +58,8 @@ impl FromStr for Account {
         let (namespace, name) = text
             .split_once(':')
             .ok_or("must be NAMESPACE:NAME, such as monitoring:node-exporter")?;
-        let namespace = config::parse_namespace(namespace);
-        let name = config::parse_service_account(name);
+        let namespace = DNS_LABEL.parse(namespace);
+        let name = DNS_SUBDOMAIN.parse(name);
         Ok(Self {
             namespace: namespace.map_err(|error| format!("the NAMESPACE {error}"))?,
             name: name.map_err(|error| format!("the NAME {error}"))?,

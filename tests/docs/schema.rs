@@ -27,8 +27,8 @@ const BEYOND: [(&str, &[&str]); 3] = [
             "can match the same taint",
             "names the same condition",
             "names a condition that the gates of the same rule wait for",
-            "names a condition to which a gate of rule storage gives a maxAge",
-            "puts back what the rule in line",
+            "names a condition to which a gate of the rule in line",
+            "puts back the same taint as the rule in line",
         ],
     ),
     (

@@ -1,31 +1,37 @@
-//! HTTP checks as the command line names them.
+//! The form of `httpGet` that the command line has: a URL.
 
-use std::path::PathBuf;
+use std::str::FromStr;
 
 use http::Uri;
 
-use super::checks::{Endpoint, Expect, HttpGet, Scheme};
-use crate::syntax::{HOST, REQUEST_PATH, SOCKET_PATH, shown};
+use super::{Expect, HttpGet, Scheme};
+use crate::config::Endpoint;
+use crate::syntax::{HOST, REQUEST_PATH, SOCKET_PATH};
+use crate::text::quoted;
 
 /// Reads `http://HOST[:PORT][/PATH][?QUERY]`, the same with `https`, or `unix:SOCKET[:/PATH]` for HTTP over a unix
 /// socket: `unix:/run/agent.sock:/healthz`. The socket's own path cannot have `:/` in it.
 ///
 /// The error is a sentence for the person who typed it.
-pub fn http_get_from_url(url: &str) -> Result<HttpGet, String> {
-    let (scheme, endpoint, path) = match url.strip_prefix("unix:") {
-        Some(rest) => unix_url(rest)?,
-        None => tcp_url(url)?,
-    };
-    REQUEST_PATH
-        .check(&path)
-        .map_err(|message| format!("its path {message}"))?;
-    Ok(HttpGet {
-        endpoint,
-        scheme,
-        path,
-        http_headers: Vec::new(),
-        expect: Expect::default(),
-    })
+impl FromStr for HttpGet {
+    type Err = String;
+
+    fn from_str(url: &str) -> Result<Self, String> {
+        let (scheme, endpoint, path) = match url.strip_prefix("unix:") {
+            Some(rest) => unix_url(rest)?,
+            None => tcp_url(url)?,
+        };
+        REQUEST_PATH
+            .check(&path)
+            .map_err(|message| format!("its path {message}"))?;
+        Ok(Self {
+            endpoint,
+            scheme,
+            path,
+            http_headers: Vec::new(),
+            expect: Expect::default(),
+        })
+    }
 }
 
 fn unix_url(rest: &str) -> Result<(Scheme, Endpoint, String), String> {
@@ -33,11 +39,11 @@ fn unix_url(rest: &str) -> Result<(Scheme, Endpoint, String), String> {
         Some(colon) => (&rest[..colon], &rest[colon + 1..]),
         None => (rest, "/"),
     };
-    SOCKET_PATH
-        .check(socket)
+    let socket = SOCKET_PATH
+        .parse(socket)
         .map_err(|message| format!("its socket {message}"))?;
     let endpoint = Endpoint::Unix {
-        path: PathBuf::from(socket),
+        path: socket.into(),
     };
     Ok((Scheme::Http, endpoint, path.to_owned()))
 }
@@ -46,7 +52,7 @@ fn tcp_url(url: &str) -> Result<(Scheme, Endpoint, String), String> {
     let expected = || {
         format!(
             "must be http://HOST[:PORT][/PATH], https://… or unix:SOCKET[:/PATH], not {}",
-            shown(url)
+            quoted(url)
         )
     };
     let uri: Uri = url.parse().map_err(|_| expected())?;
@@ -70,12 +76,10 @@ fn tcp_url(url: &str) -> Result<(Scheme, Endpoint, String), String> {
         // A user name stands before the host.
         None => return Err(expected()),
     };
-    HOST.check(host)
+    let host = HOST
+        .parse(host)
         .map_err(|message| format!("its host {message}"))?;
-    let endpoint = Endpoint::Tcp {
-        host: host.to_owned(),
-        port,
-    };
+    let endpoint = Endpoint::Tcp { host, port };
     let path = match uri.query() {
         Some(query) => format!("{}?{query}", uri.path()),
         None => uri.path().to_owned(),
@@ -124,7 +128,7 @@ mod tests {
                 "/healthz?a",
             ),
         ] {
-            let check = http_get_from_url(url).unwrap();
+            let check = url.parse::<HttpGet>().unwrap();
             assert_eq!(check.scheme, scheme, "{url}");
             assert_eq!(check.endpoint, endpoint, "{url}");
             assert_eq!(check.path, path, "{url}");
@@ -156,7 +160,7 @@ mod tests {
             "unix:/a.sock:/b c",
             "unix://a.sock\0",
         ] {
-            let message = http_get_from_url(url).unwrap_err();
+            let message = url.parse::<HttpGet>().unwrap_err();
             assert!(message.contains("must be"), "{url}: {message}");
         }
     }

@@ -14,7 +14,7 @@ pub(super) type Node = Spanned<Value>;
 
 /// A value of YAML's core schema.
 #[derive(Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Bool(bool),
     Number(Number),
@@ -30,11 +30,12 @@ const MAX_SIZE: usize = 50_000;
 /// In nested lists and mappings, aliases expanded; each level costs stack. JSON that a gate expects begins at 11.
 const MAX_DEPTH: usize = 32;
 
-/// Reads one YAML document. Syntax has at most one problem: nothing can be said of what follows it.
+/// Reads one YAML document. Its syntax has at most one problem: what follows that cannot be read.
 pub(super) fn read(text: &str) -> Result<Node, Problem> {
     serde_yaml::from_str_with_options(text, options()).map_err(|error| {
         let place = error.location().map(|at| (at.line(), at.column()));
-        Problem::new(place, "", explain(&error))
+        let message = explain(&error);
+        Problem { place, message }
     })
 }
 
@@ -42,7 +43,7 @@ fn options() -> Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! { max_nodes: MAX_SIZE, max_depth: MAX_DEPTH },
         alias_limits: serde_yaml::alias_limits! { max_total_replayed_events: MAX_SIZE },
-        // Reported by the reader, with all other problems.
+        // `Cursor::entries` reports them, with all other problems.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         merge_keys: MergeKeyPolicy::Error,
         // YAML 1.2: `yes` and `0755` are strings.
