@@ -65,18 +65,12 @@ pub(crate) fn shown(value: Duration) -> String {
     }
 }
 
-/// As [`shown`].
-pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&shown(*value))
-}
-
-/// As [`shown`]; `None` is to be skipped.
-#[expect(clippy::ref_option, reason = "serde calls it with the field")]
-pub(super) fn serialize_some<S: Serializer>(
-    value: &Option<Duration>,
+/// A duration, or an `Option` of one, as [`shown`].
+pub(super) fn serialize<S: Serializer>(
+    value: &(impl Copy + Into<Option<Duration>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    value.map(shown).serialize(serializer)
+    (*value).into().map(shown).serialize(serializer)
 }
 
 /// Seconds, with a fraction where there is one.
@@ -121,56 +115,16 @@ mod tests {
     fn the_schema_refuses_no_duration_that_is_read() {
         let schema = jsonschema::validator_for(DURATION.schema().as_value()).unwrap();
         let numbers = ["0", "1", "1.5", "1,5", "1."];
-        let units = [
-            "h",
-            "hr",
-            "hrs",
-            "hour",
-            "hours",
-            "m",
-            "min",
-            "mins",
-            "minute",
-            "minutes",
-            "s",
-            "sec",
-            "secs",
-            "second",
-            "seconds",
-            "ms",
-            "msec",
-            "msecs",
-            "milli",
-            "millis",
-            "millisecond",
-            "milliseconds",
-            "us",
-            "usec",
-            "usecs",
-            "µs",
-            "µsec",
-            "µsecs",
-            "micro",
-            "micros",
-            "microsecond",
-            "microseconds",
-            "ns",
-            "nsec",
-            "nsecs",
-            "nano",
-            "nanos",
-            "nanosecond",
-            "nanoseconds",
-            "d",
-            "days",
-            ":00:30",
-            ":00:30.5",
-        ];
+        let units = "h hr hrs hour hours m min mins minute minutes s sec secs second seconds ms msec \
+                     msecs milli millis millisecond milliseconds us usec usecs µs µsec µsecs micro \
+                     micros microsecond microseconds ns nsec nsecs nano nanos nanosecond nanoseconds \
+                     d days :00:30 :00:30.5";
         let gaps = ["", " ", ", ", "\t\n", " ,"];
         let parts = numbers.iter().flat_map(|number| {
-            let quantities = gaps
-                .iter()
-                .flat_map(move |gap| units.map(|unit| format!("{number}{gap}{unit}")));
+            let quantities = gaps.iter().flat_map(move |gap| {
+                let units = units.split(' ');
+                units.map(move |unit| format!("{number}{gap}{unit}"))
+            });
             quantities.collect::<Vec<_>>()
         });
         let parts: Vec<_> = parts.collect();

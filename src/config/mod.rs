@@ -108,7 +108,10 @@ impl Configuration {
             let mut is_foreign = false;
             for (name, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
                 fields.required(name, |field| {
-                    let read = field.parsed(|text| exactly(expected, text));
+                    let read = field.parsed(|text| {
+                        let refusal = || format!("must be {expected:?}, not {}", quoted(text));
+                        (text == expected).then_some(()).ok_or_else(refusal)
+                    });
                     is_foreign |= read.is_none();
                     read
                 });
@@ -129,10 +132,4 @@ impl Configuration {
             Some(configuration)
         })
     }
-}
-
-fn exactly(expected: &str, text: &str) -> Result<(), String> {
-    (text == expected)
-        .then_some(())
-        .ok_or_else(|| format!("must be {expected:?}, not {}", quoted(text)))
 }

@@ -1,5 +1,3 @@
-//! `allocatable`.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

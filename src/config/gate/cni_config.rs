@@ -1,5 +1,3 @@
-//! `cniConfig`.
-
 use std::path::PathBuf;
 
 use schemars::JsonSchema;

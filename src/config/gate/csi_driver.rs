@@ -1,5 +1,3 @@
-//! `csiDriver`.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

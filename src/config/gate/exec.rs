@@ -1,5 +1,3 @@
-//! `exec`.
-
 use std::iter::{once, repeat};
 
 use schemars::JsonSchema;

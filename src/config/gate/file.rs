@@ -1,5 +1,3 @@
-//! `file`.
-
 use std::path::PathBuf;
 
 use schemars::JsonSchema;

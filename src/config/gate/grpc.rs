@@ -1,5 +1,3 @@
-//! `grpc`.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,5 +1,3 @@
-//! `httpGet`.
-
 mod expect;
 mod url;
 

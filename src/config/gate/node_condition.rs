@@ -1,12 +1,10 @@
-//! `nodeCondition`.
-
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ObservedObject;
-use crate::config::duration::{DURATION, serialize_some};
+use crate::config::duration::{DURATION, serialize};
 use crate::config::read::Cursor;
 use crate::syntax::{Form, QUALIFIED_NAME};
 
@@ -25,10 +23,7 @@ pub struct NodeCondition {
     #[schemars(default = "default_status", extend("enum" = STATUSES))]
     pub status: String,
     /// The oldest that `lastHeartbeatTime` may be; `1m` or more. For conditions that are written periodically.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "serialize_some"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize")]
     #[schemars(default, with = "String", transform = Form(&DURATION))]
     pub max_age: Option<Duration>,
 }

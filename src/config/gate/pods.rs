@@ -1,5 +1,3 @@
-//! `pods`.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

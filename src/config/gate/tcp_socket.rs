@@ -1,5 +1,3 @@
-//! `tcpSocket`.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,5 +1,3 @@
-//! `deadline`.
-
 use std::time::Duration;
 
 use schemars::JsonSchema;

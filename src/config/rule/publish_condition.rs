@@ -1,5 +1,3 @@
-//! `publishCondition`.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,5 +1,3 @@
-//! `retaint`.
-
 use std::time::Duration;
 
 use schemars::JsonSchema;

@@ -88,17 +88,15 @@ fn json(cursor: &Cursor<'_>) -> Option<Json> {
 /// Status codes from `first` to `last`, both included; written `204` or `200-299`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusRange {
-    /// At least [`StatusRange::LEAST`].
+    /// From 100.
     pub first: u16,
-    /// At most [`StatusRange::MOST`].
+    /// To 599.
     pub last: u16,
 }
 
 impl StatusRange {
-    /// The first status code that there can be.
-    pub const LEAST: u16 = 100;
-    /// The last one.
-    pub const MOST: u16 = 599;
+    const LEAST: u16 = 100;
+    const MOST: u16 = 599;
 
     pub fn contains(self, code: u16) -> bool {
         (self.first..=self.last).contains(&code)
