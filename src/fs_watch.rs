@@ -11,10 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::blocking::{Places, joined};
-
-/// Paths whose watches are being placed.
-static PLACES: Places = Places::new();
+use crate::blocking::{FILE_WATCHES, joined};
 
 /// Watches a file, or a directory and its entries, also while it does not exist. Dropping it ends the watch.
 #[derive(Debug)]
@@ -92,9 +89,9 @@ impl FsWatch {
         loop {
             match &mut self.state {
                 State::Unplaced => {
-                    let entry = PLACES.enter(self.target.path.as_os_str()).await;
+                    let permit = FILE_WATCHES.permit(self.target.path.as_os_str()).await;
                     let target = self.target.clone();
-                    self.state = State::Placing(entry.spawn(move || Placed::new(&target)));
+                    self.state = State::Placing(permit.spawn(move || Placed::new(&target)));
                 }
                 State::Placing(task) => {
                     self.state = joined(task).await.map_or_else(

@@ -48,6 +48,13 @@ pub(crate) fn without_secrets(text: &str) -> String {
     }
 }
 
+/// A host without the brackets of an IPv6 address.
+pub(crate) fn unbracketed(host: &str) -> &str {
+    host.strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host)
+}
+
 /// At most `max` characters of `text`. Whatever would not be visible is escaped, so that it can neither forge log
 /// lines nor drive a terminal.
 pub(crate) fn printable(text: &str, max: usize) -> String {

@@ -1,4 +1,4 @@
-//! `csiDriver`: a CSI driver in the node's `CSINode`. Pure.
+//! `csiDriver`: a CSI driver in the node's `CSINode`.
 
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ pub(super) fn judge(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) ->
 
 fn find(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) -> Result<String, String> {
     let Some(csi_node) = objects.values().next() else {
-        return Err("the node has no CSINode yet: the kubelet makes it".into());
+        return Err("the node has no CSINode yet; the kubelet creates it".into());
     };
     let drivers = &csi_node.spec.drivers;
     let name = &expected.name;
@@ -152,7 +152,7 @@ mod tests {
             name: "a".into(),
             allocatable: false,
         };
-        let reason = "the node has no CSINode yet: the kubelet makes it";
+        let reason = "the node has no CSINode yet; the kubelet creates it";
         assert_eq!(
             judge(&expected, &HashMap::new()),
             Outcome::Closed(reason.into())

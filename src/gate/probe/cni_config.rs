@@ -1,27 +1,26 @@
 //! `cniConfig`: the CNI configuration that the container runtime will load.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::OFlags;
-
 use super::Outcome;
-use super::busy::Busy;
 use super::disk::{self, deleted, fault};
+use super::slot::Slot;
 use crate::boot;
 use crate::config::CniConfig;
 use crate::conflist::{
     Candidate, Found, MAX_FILE_BYTES, Network, candidates, decide, has_extension, plugin_type,
 };
+use crate::text::file::read_bytes;
 
 /// Looks once into the CNI configuration directory, off the runtime's thread.
-pub async fn check(spec: &CniConfig, busy: &Busy) -> Outcome {
+pub async fn check(spec: &CniConfig, slot: &Slot) -> Outcome {
     let asked = spec.clone();
-    disk::ask(busy, &spec.dir, move || look(&asked)).await
+    disk::ask(slot, &spec.dir, move || look(&asked)).await
 }
 
 fn look(expected: &CniConfig) -> Result<String, String> {
@@ -94,38 +93,14 @@ fn appended_plugins(dir: &Path) -> Result<Vec<String>, String> {
 
 /// Contents and modification time.
 fn read(path: &Path) -> Result<(Vec<u8>, SystemTime), String> {
-    // NONBLOCK: opening a FIFO would wait for its writer.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)
-        .map_err(|error| fault(path, &error))?;
-    read_open(&file).unwrap_or_else(|error| Err(fault(path, &error)))
-}
-
-fn read_open(file: &File) -> io::Result<Result<(Vec<u8>, SystemTime), String>> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Ok(Err("not a regular file".into()));
-    }
-    let mut contents = Vec::new();
-    // The size may be wrong, or change.
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut contents)?;
-    if contents.len() as u64 > MAX_FILE_BYTES {
-        return Ok(Err(format!(
-            "larger than {MAX_FILE_BYTES} bytes, which no CNI configuration is"
-        )));
-    }
-    Ok(Ok((contents, metadata.modified()?)))
+    read_bytes(path, MAX_FILE_BYTES).map_err(|error| fault(path, &error))
 }
 
 /// `FindInPath` (libcni `pkg/invoke/find.go`) takes the first regular file; that one must then be executable.
 fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
     let file = Path::new(plugin);
     if file.file_name() != Some(OsStr::new(plugin)) {
-        return Some(format!(
-            "plugin {plugin} has no name that a program can have"
-        ));
+        return Some(format!("plugin {plugin}: no program can have this name"));
     }
     let program = bin_dirs.iter().find_map(|dir| {
         let path = dir.join(file);

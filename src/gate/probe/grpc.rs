@@ -21,9 +21,9 @@ use tonic_health::pb::health_client::HealthClient;
 use tower::service_fn;
 
 use super::Outcome;
-use super::busy::Busy;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
+use super::slot::Slot;
 use crate::config::{Endpoint, Grpc};
 use crate::text::excerpt;
 
@@ -33,46 +33,21 @@ const MESSAGE_LIMIT: usize = 1024;
 const WINDOW: u32 = 64 * 1024;
 
 /// Asks once, on a connection of its own. Only `SERVING` opens.
-pub async fn check(spec: &Grpc, busy: &Busy) -> Outcome {
-    check_over(spec, busy, connect).await
+pub async fn check(spec: &Grpc, slot: &Slot) -> Outcome {
+    let asked = async { ask(spec, connect(&spec.endpoint, slot).await?).await };
+    // On the heap while it runs: it is large, and its caller lives long.
+    Box::pin(asked).await.into()
 }
 
-/// The same over what `connect` gives for the endpoint; its error names the endpoint.
-pub async fn check_over<C>(spec: &Grpc, busy: &Busy, connect: C) -> Outcome
-where
-    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
-{
-    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(ask(spec, busy, connect))
-        .await
-        .map_err(|why| match why {
-            Failure::Connect(why) => why,
-            Failure::Answer(why) => format!("{}: {why}", connect::name(&spec.endpoint)),
-        })
-        .into()
-}
-
-enum Failure {
-    /// Names the target already.
-    Connect(String),
-    Answer(String),
-}
-
-async fn ask<C>(spec: &Grpc, busy: &Busy, connect: C) -> Result<String, Failure>
-where
-    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
-{
-    let stream = connect(&spec.endpoint, busy)
-        .await
-        .map_err(Failure::Connect)?;
+/// Asks once over `stream`. The error names the endpoint.
+pub async fn ask(spec: &Grpc, stream: Box<dyn Stream>) -> Result<String, String> {
     let (spawner, tasks) = unbounded_channel();
-    let status = while_driving(run(tasks), call(stream, Spawner(spawner), spec))
-        .await
-        .map_err(Failure::Answer)?;
-    match status {
+    let status = while_driving(run(tasks), call(stream, Spawner(spawner), spec)).await;
+    let answer = status.and_then(|status| match status {
         ServingStatus::Serving => Ok(status.as_str_name().into()),
-        _ => Err(Failure::Answer(status.as_str_name().into())),
-    }
+        _ => Err(status.as_str_name().into()),
+    });
+    answer.map_err(|why: String| format!("{}: {why}", connect::name(&spec.endpoint)))
 }
 
 async fn call(
@@ -147,7 +122,7 @@ fn describe(status: &Status, service: &str) -> String {
     }
 }
 
-/// Gives the innermost cause: what wraps it only repeats that something failed.
+/// Names the innermost cause: what wraps it only repeats that something failed.
 fn no_answer(mut error: &(dyn Error + 'static)) -> String {
     while let Some(source) = error.source() {
         error = source;

@@ -1,12 +1,12 @@
 //! `tcpSocket`: a port that accepts a connection.
 
-use super::busy::Busy;
+use super::slot::Slot;
 use super::{Outcome, connect};
 use crate::config::TcpSocket;
 
 /// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
-pub async fn check(spec: &TcpSocket, busy: &Busy) -> Outcome {
-    connect::tcp(&spec.host, spec.port, busy)
+pub async fn check(spec: &TcpSocket, slot: &Slot) -> Outcome {
+    connect::tcp(&spec.host, spec.port, slot)
         .await
         .map(|_closed_here| {
             let target = connect::authority(&spec.host, spec.port);
@@ -30,7 +30,7 @@ mod tests {
             port,
         };
         assert_eq!(
-            check(&spec, &Busy::default()).await,
+            check(&spec, &Slot::default()).await,
             Outcome::Open(format!("127.0.0.1:{port} accepts connections"))
         );
         let (mut accepted, _) = listener.accept().await.unwrap();
@@ -38,7 +38,7 @@ mod tests {
 
         let (_refusing, port) = refuse();
         assert_eq!(
-            check(&TcpSocket { port, ..spec }, &Busy::default()).await,
+            check(&TcpSocket { port, ..spec }, &Slot::default()).await,
             Outcome::Closed(format!("127.0.0.1:{port}: connection refused"))
         );
     }

@@ -25,9 +25,9 @@ impl Threshold {
         }
     }
 
-    /// Takes in an answer from between two periods, such as after a file event, and gives whether it counts: only the
-    /// first of a run does, since a burst of events is no evidence of lasting.
-    pub fn glance(&mut self, answer: Outcome) -> bool {
+    /// Records an answer between two periods, and returns whether it counts. Only the first of a run counts: a burst of
+    /// file events does not show that a state lasts.
+    pub fn record_early(&mut self, answer: Outcome) -> bool {
         let counts = answer.is_unknown() || self.last_open != Some(answer.is_open());
         if counts {
             self.record(answer);
@@ -37,14 +37,12 @@ impl Threshold {
         counts
     }
 
-    /// What the answers so far amount to.
     pub fn state(&self) -> &Outcome {
         &self.state
     }
 
-    /// Takes one answer in and gives the state after it.
-    ///
-    /// `Unknown` replaces the state at once and starts both counts afresh: it is no evidence either way.
+    /// Records an answer and returns the state after it. `Unknown` replaces the state at once and starts both counts
+    /// again.
     pub fn record(&mut self, answer: Outcome) -> &Outcome {
         let open = match answer.state() {
             State::Unknown => {
@@ -112,22 +110,22 @@ mod tests {
     fn a_burst_of_events_counts_once() {
         let open = || Outcome::Open(String::new());
         let mut threshold = Threshold::new(3, 1);
-        assert!(threshold.glance(open()));
+        assert!(threshold.record_early(open()));
         for _ in 0..10 {
-            assert!(!threshold.glance(open()));
+            assert!(!threshold.record_early(open()));
         }
         assert!(!threshold.record(open()).is_open());
         assert!(
             threshold.record(open()).is_open(),
             "three periods, three successes"
         );
-        assert!(threshold.glance(Outcome::Closed("gone".into())));
+        assert!(threshold.record_early(Outcome::Closed("gone".into())));
         assert_eq!(
             threshold.state(),
             &Outcome::Closed("gone".into()),
             "a failure is taken at once"
         );
-        assert!(!threshold.glance(Outcome::Closed("elsewhere".into())));
+        assert!(!threshold.record_early(Outcome::Closed("elsewhere".into())));
         assert_eq!(
             threshold.state().message(),
             "elsewhere",

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::orphans::{Claim, is_reaped, sweep};
-use crate::gate::probe::busy::Hold;
+use crate::gate::probe::slot::SlotGuard;
 
 /// A child that leads a process group, and all its descendants. They are killed when this is dropped: the group at once,
 /// and those that left it as they lose their parents.
@@ -23,7 +23,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn start(command: &mut Command, hold: Hold) -> io::Result<Self> {
+    pub(super) fn start(command: &mut Command, guard: SlotGuard) -> io::Result<Self> {
         let claim = Claim::stake()?;
         let leader = command.process_group(0).spawn()?;
         let number = leader.id().and_then(|id| i32::try_from(id).ok());
@@ -32,7 +32,7 @@ impl Group {
         let rest = Rest {
             leader: number,
             claim,
-            _hold: hold,
+            _guard: guard,
         };
         Ok(Self {
             leader,
@@ -76,7 +76,7 @@ struct Rest {
     /// Until it has been reaped.
     leader: Option<Pid>,
     claim: Claim,
-    _hold: Hold,
+    _guard: SlotGuard,
 }
 
 impl Rest {

@@ -4,12 +4,12 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Uri};
 
 use crate::config::{Endpoint, HttpGet, Scheme};
-use crate::gate::probe::connect::{authority, unbracketed};
-use crate::text::excerpt;
+use crate::gate::probe::connect::authority;
+use crate::text::{excerpt, unbracketed};
 
 /// The parts of a request that a redirect can change.
 #[derive(Debug, PartialEq)]
-pub(super) struct Target {
+pub struct Target {
     pub(super) endpoint: Endpoint,
     pub(super) scheme: Scheme,
     pub(super) path: PathAndQuery,
@@ -19,7 +19,7 @@ pub(super) struct Target {
 
 impl Target {
     /// The first request. `Host` is the configured one, else where the connection goes; a unix socket is `localhost`.
-    pub(super) fn new(spec: &HttpGet) -> Result<Self, String> {
+    pub fn new(spec: &HttpGet) -> Result<Self, String> {
         let configured = spec
             .http_headers
             .iter()
