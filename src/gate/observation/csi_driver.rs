@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use k8s_openapi::api::storage::v1::CSINodeDriver;
 use serde::Deserialize;
 
 use crate::api::object::{Metadata, Object, or_default};
@@ -20,18 +21,7 @@ pub(super) struct CsiNode {
 #[derive(Debug, Deserialize)]
 struct Spec {
     #[serde(default, deserialize_with = "or_default")]
-    drivers: Vec<Driver>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Driver {
-    name: String,
-    allocatable: Option<Allocatable>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Allocatable {
-    count: Option<i64>,
+    drivers: Vec<CSINodeDriver>,
 }
 
 impl Object for CsiNode {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::api::core::v1::{ContainerState, PodCondition};
 use serde::Deserialize;
 
 use crate::api::object::{Metadata, Object, or_default};
@@ -28,34 +28,15 @@ pub(super) struct Pod {
 #[serde(rename_all = "camelCase")]
 struct Status {
     #[serde(default, deserialize_with = "or_default")]
-    conditions: Vec<Condition>,
+    conditions: Vec<PodCondition>,
     #[serde(default, deserialize_with = "or_default")]
     container_statuses: Vec<ContainerStatus>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Condition {
-    r#type: String,
-    status: String,
-    last_transition_time: Option<Time>,
 }
 
 #[derive(Debug, Deserialize)]
 struct ContainerStatus {
     #[serde(default, deserialize_with = "or_default")]
     state: ContainerState,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ContainerState {
-    running: Option<Running>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Running {
-    started_at: Option<Time>,
 }
 
 impl Object for Pod {
@@ -65,9 +46,9 @@ impl Object for Pod {
 }
 
 impl Pod {
-    fn ready_condition(&self) -> Option<&Condition> {
+    fn ready_condition(&self) -> Option<&PodCondition> {
         let mut conditions = self.status.conditions.iter();
-        conditions.find(|condition| condition.r#type == "Ready")
+        conditions.find(|condition| condition.type_ == "Ready")
     }
 
     fn is_ready(&self) -> bool {
@@ -80,14 +61,11 @@ impl Pod {
     fn times(&self) -> Vec<Timestamp> {
         let ready = self.ready_condition();
         let ready = ready.and_then(|condition| condition.last_transition_time.as_ref());
-        let running = self.status.container_statuses.iter();
-        let running = running.filter_map(|container| container.state.running.as_ref());
-        let started = running.filter_map(|running| running.started_at.as_ref());
-        ready
-            .into_iter()
-            .chain(started)
-            .map(|time| time.0)
-            .collect()
+        let containers = self.status.container_statuses.iter();
+        let started =
+            containers.filter_map(|each| each.state.running.as_ref()?.started_at.as_ref());
+        let times = ready.into_iter().chain(started);
+        times.map(|time| time.0).collect()
     }
 
     fn is_terminating(&self) -> bool {
@@ -191,18 +169,16 @@ pub(super) fn judge(expected: &Pods, pods: &HashMap<String, Pod>, stale: &StaleP
         (terminating, "terminating"),
         (old, "of an older revision"),
     ];
-    let counts: Vec<_> = counts
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{n} {what}"))
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let mut reasons: Vec<_> = counts
+        .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    let counts = if counts.is_empty() {
-        "no pod matches the labels".into()
-    } else {
-        counts.join(", ")
-    };
+    if reasons.is_empty() {
+        reasons.push("no pod matches the labels".into());
+    }
+    let reasons = reasons.join(", ");
     Outcome::Closed(format!(
-        "no pod in {namespace} is ready on this node: {counts}"
+        "no pod in {namespace} is ready on this node: {reasons}"
     ))
 }
 

@@ -44,32 +44,35 @@ pub(super) fn authority(host: &str, port: u16) -> String {
     }
 }
 
+/// The host of a request to `endpoint`.
+pub(super) fn requested_host(endpoint: &Endpoint) -> String {
+    match endpoint {
+        Endpoint::Tcp { host, port } => authority(host, *port),
+        Endpoint::Unix { .. } => "localhost".into(),
+    }
+}
+
 /// Connects to the first address of `host` that accepts.
 pub(super) async fn tcp(host: &str, port: u16, slot: &Slot) -> Result<TcpStream, String> {
-    let failed = |error: &io::Error| format!("{}: {}", authority(host, port), plain(error));
-    let addresses = addresses(unbracketed(host), port, slot)
-        .await
-        .map_err(|error| failed(&error))?;
-    let mut first_error = None;
-    for address in addresses {
-        match tcp_address(address).await {
-            Ok(stream) => return Ok(stream),
-            // The first address is the one that was most likely meant.
-            Err(error) => first_error = first_error.or(Some(error)),
+    let connected = async {
+        let mut first_error = None;
+        for address in addresses(unbracketed(host), port, slot).await? {
+            match TcpStream::connect(address).await {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                // The first address is the one that was most likely meant.
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
         }
-    }
-    Err(failed(&first_error.unwrap_or_else(|| {
-        io::Error::other("the name has no address")
-    })))
+        Err(first_error.unwrap_or_else(|| io::Error::other("the name has no address")))
+    };
+    let connected = connected.await;
+    connected.map_err(|error| format!("{}: {}", authority(host, port), plain(&error)))
 }
 
-async fn tcp_address(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
-/// On another thread, because the kernel resolves the path while it connects, and that hangs where a file system does.
+/// On another thread: the kernel resolves the path while it connects, and that hangs where a file system hangs.
 async fn unix(path: &Path, slot: &Slot) -> Result<UnixStream, String> {
     let socket = path.to_owned();
     let connected = slot.run_blocking(path.as_os_str(), move |_guard| unix_stream(&socket));
@@ -93,8 +96,8 @@ fn unix_stream(path: &Path) -> io::Result<StdUnixStream> {
 }
 
 async fn addresses(host: &str, port: u16, slot: &Slot) -> io::Result<Vec<SocketAddr>> {
-    // Needs no resolver: in an empty root there is no /etc/hosts, and on a machine without IPv6 a resolver that
-    // has one gives only 127.0.0.1.
+    // Without a resolver: an empty root has no /etc/hosts, and on a machine without IPv6 a resolver that has one returns
+    // only 127.0.0.1.
     if host.eq_ignore_ascii_case("localhost") {
         return Ok(vec![
             (Ipv4Addr::LOCALHOST, port).into(),

@@ -1,11 +1,9 @@
 //! `grpc`: the standard health service (`grpc.health.v1.Health/Check`, grpc/grpc doc/health-checking.md), plaintext.
 
-use std::convert::Infallible;
 use std::error::Error;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::Poll;
 
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -100,13 +98,8 @@ fn only_grpc(response: Response<Incoming>) -> Result<Response<Incoming>, NoAnswe
 }
 
 fn origin(endpoint: &Endpoint) -> Result<Uri, String> {
-    let authority = match endpoint {
-        Endpoint::Tcp { host, port } => connect::authority(host, *port),
-        Endpoint::Unix { .. } => "localhost".into(),
-    };
-    format!("http://{authority}")
-        .parse()
-        .map_err(|_| "the host cannot be sent".into())
+    let origin = format!("http://{}", connect::requested_host(endpoint));
+    origin.parse().map_err(|_| "the host cannot be sent".into())
 }
 
 fn describe(status: &Status, service: &str) -> String {
@@ -130,9 +123,9 @@ fn no_answer(mut error: &(dyn Error + 'static)) -> String {
     format!("no gRPC answer: {}", excerpt(&error.to_string()))
 }
 
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Task = BoxFuture<'static, ()>;
 
-/// Hands what hyper wants to be spawned to [`run`], so that nothing of it outlives the check.
+/// Hands what hyper wants to spawn to [`run`], so that nothing outlives the check.
 #[derive(Clone)]
 struct Spawner(UnboundedSender<Task>);
 
@@ -141,25 +134,21 @@ where
     F: Future + Send + 'static,
 {
     fn execute(&self, future: F) {
-        let task = Box::pin(async {
-            future.await;
-        });
-        // Fails only once the check is over, and then nothing is to be run.
-        let _ = self.0.send(task);
+        // Fails only once the check is over.
+        let _ = self.0.send(future.map(drop).boxed());
     }
 }
 
-/// Polls every task that arrives, for ever. A check has about three, so that all are polled on every wake-up.
-async fn run(mut arriving: UnboundedReceiver<Task>) -> Infallible {
-    let mut tasks: Vec<Task> = Vec::new();
-    poll_fn(|context| {
-        while let Poll::Ready(Some(task)) = arriving.poll_recv(context) {
-            tasks.push(task);
+/// Runs every task that arrives.
+async fn run(mut arriving: UnboundedReceiver<Task>) {
+    let mut tasks = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Some(task) = arriving.recv() => tasks.push(task),
+            Some(()) = tasks.next() => {}
+            else => return,
         }
-        tasks.retain_mut(|task| task.as_mut().poll(context).is_pending());
-        Poll::Pending
-    })
-    .await
+    }
 }
 
 #[cfg(test)]

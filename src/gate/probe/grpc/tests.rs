@@ -1,3 +1,5 @@
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::combinators::BoxBody;
