@@ -17,7 +17,6 @@ use crate::conflist::{
 };
 use crate::text::file::read_bytes;
 
-/// Looks once into the CNI configuration directory, off the runtime's thread.
 pub async fn check(spec: &CniConfig, slot: &Slot) -> Outcome {
     let asked = spec.clone();
     disk::ask(slot, &spec.dir, move || look(&asked)).await
@@ -37,7 +36,7 @@ fn look(expected: &CniConfig) -> Result<String, String> {
     decide(expected, boot, candidates)
 }
 
-/// The names of all that is no directory. A link to a directory counts, as it does in libcni (`ConfFiles`).
+/// The names of all entries but directories. A link to a directory counts, as in libcni (`ConfFiles`).
 fn list(dir: &Path) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -49,7 +48,7 @@ fn list(dir: &Path) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Reads one file and, where libcni appends them, those of `<dir>/<name>/`.
+/// Reads one file and, where libcni appends them, the files of `<dir>/<name>/`.
 fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
     let (contents, modified) = read(path)?;
     let mut network = Network::parse(path.file_name().unwrap_or_default(), &contents)?;
@@ -60,12 +59,8 @@ fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
     if network.plugins.is_empty() {
         return Err("no plugins".into());
     }
-    let program_fault = if bin_dirs.is_empty() {
-        None
-    } else {
-        let mut plugins = network.plugins.iter();
-        plugins.find_map(|plugin| program_fault(plugin, bin_dirs))
-    };
+    let mut plugins = network.plugins.iter();
+    let program_fault = plugins.find_map(|plugin| program_fault(plugin, bin_dirs));
     Ok(Found {
         network,
         modified,
@@ -73,7 +68,7 @@ fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
     })
 }
 
-/// `NetworkPluginConfsFromFiles`: only an absent directory is no fault.
+/// `NetworkPluginConfsFromFiles`: the directory may be absent, and any other error is a fault.
 fn appended_plugins(dir: &Path) -> Result<Vec<String>, String> {
     let mut names = match list(dir) {
         Ok(names) => names,
@@ -96,8 +91,11 @@ fn read(path: &Path) -> Result<(Vec<u8>, SystemTime), String> {
     read_bytes(path, MAX_FILE_BYTES).map_err(|error| fault(path, &error))
 }
 
-/// `FindInPath` (libcni `pkg/invoke/find.go`) takes the first regular file; that one must then be executable.
+/// `FindInPath` (libcni `pkg/invoke/find.go`) takes the first regular file, which must then be executable.
 fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
+    if bin_dirs.is_empty() {
+        return None;
+    }
     let file = Path::new(plugin);
     if file.file_name() != Some(OsStr::new(plugin)) {
         return Some(format!("plugin {plugin}: no program can have this name"));
@@ -109,19 +107,14 @@ fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
     });
     match program {
         Some((_, mode)) if mode & 0o111 != 0 => None,
-        Some((path, _)) => Some(format!(
-            "plugin {plugin}: {} is not executable",
-            path.display()
-        )),
+        Some((path, _)) => {
+            let path = path.display();
+            Some(format!("plugin {plugin}: {path} is not executable"))
+        }
         None => {
-            let dirs: Vec<_> = bin_dirs
-                .iter()
-                .map(|dir| dir.display().to_string())
-                .collect();
-            Some(format!(
-                "plugin {plugin}: no program in {}",
-                dirs.join(", ")
-            ))
+            let dirs = bin_dirs.iter().map(|dir| dir.display().to_string());
+            let dirs = dirs.collect::<Vec<_>>().join(", ");
+            Some(format!("plugin {plugin}: no program in {dirs}"))
         }
     }
 }

@@ -1,9 +1,8 @@
 //! `exec`: a program that exits with 0.
 //!
-//! It runs without a shell, in `/`, with nothing on standard input, in a process group of its own, and with `PATH` as
-//! its only environment variable: what is in the agent's environment (addresses, names, secrets) is not its business,
-//! and it must behave the same wherever the agent runs. Nothing that it starts outlives the check, in whatever process
-//! group or session, with the exceptions that docs/security.md lists.
+//! It runs without a shell, in `/`, with an empty standard input, in a process group of its own, and with `PATH` as its
+//! only environment variable: it must not see the agent's environment (addresses, names, secrets), and must behave the
+//! same wherever the agent runs. Nothing that it starts outlives the check, with the exceptions in docs/security.md.
 
 mod group;
 mod orphans;
@@ -28,10 +27,10 @@ use crate::text::{excerpt, plain};
 /// Where a script finds its commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs the program to its end. Not while something of the last run is left: a process that waits for a disk or a file
-/// server outlives its kill.
+/// Runs the program to its end. Fails while something of the last run is left: a process that waits for a disk or a file
+/// server does not die when it is killed.
 pub async fn check(spec: &Exec, slot: &Slot) -> Outcome {
-    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
+    // On the heap while it runs: it is large, and its caller lives long.
     Box::pin(run(&spec.command, slot)).await.into()
 }
 
@@ -39,8 +38,8 @@ async fn run(command: &[String], slot: &Slot) -> Result<String, String> {
     let program = command.first().ok_or("no program is given")?;
     let name = name(program);
     let command = command.to_owned();
-    // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
-    // result, if nobody waits for that any more.
+    // On another thread: a program on a file system that hangs would stop this one. If nobody waits for the result any
+    // more, the processes end as it is dropped.
     let spawned = slot.run_blocking(program.as_ref(), move |guard| {
         orphans::in_turn(|| spawn(&command, guard)).map_err(|error| describe(&command[0], &error))
     });
@@ -61,7 +60,7 @@ fn spawn(command: &[String], guard: SlotGuard) -> io::Result<(Group, Output)> {
     let [program, arguments @ ..] = command else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    // One pipe for both streams keeps their order. The command, which holds the writing ends, ends here.
+    // One pipe for both streams keeps their order. The command holds the writing ends until this returns.
     let (output, writer) = Output::pipe()?;
     let mut command = Command::new(program);
     command
@@ -75,7 +74,7 @@ fn spawn(command: &[String], guard: SlotGuard) -> io::Result<(Group, Output)> {
     Ok((Group::start(&mut command, guard)?, output))
 }
 
-/// `program` as reasons name it: what follows a space in it is more likely an argument, and may be secret.
+/// `program` as reasons name it. Text after a space is probably an argument, and may be secret.
 fn name(program: &str) -> String {
     match program.split_once(char::is_whitespace) {
         Some((name, _)) => format!("{name} …"),

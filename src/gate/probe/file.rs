@@ -8,24 +8,21 @@ use super::slot::Slot;
 use crate::boot;
 use crate::config::FileCheck;
 
-/// Looks once for the file, off the runtime's thread.
 pub async fn check(spec: &FileCheck, slot: &Slot) -> Outcome {
     let asked = spec.clone();
     disk::ask(slot, &spec.path, move || look(&asked)).await
 }
 
 fn look(expected: &FileCheck) -> Result<String, String> {
-    let FileCheck {
-        path,
-        newer_than_boot,
-    } = expected;
+    let path = &expected.path;
+    let shown = path.display();
     let modified = fs::metadata(path)
         .and_then(|metadata| metadata.modified())
-        .map_err(|error| format!("{}: {}", path.display(), fault(path, &error)))?;
-    if *newer_than_boot && modified < boot::time()? {
-        return Err(format!("{}: last written before this boot", path.display()));
+        .map_err(|error| format!("{shown}: {}", fault(path, &error)))?;
+    if expected.newer_than_boot && modified < boot::time()? {
+        return Err(format!("{shown}: last written before this boot"));
     }
-    Ok(format!("{} exists", path.display()))
+    Ok(format!("{shown} exists"))
 }
 
 #[cfg(test)]

@@ -128,13 +128,13 @@ fn is_redirect(status: StatusCode) -> bool {
 
 /// The body up to `limit` bytes.
 async fn read(mut incoming: Incoming, limit: usize) -> Result<Body, String> {
-    let mut body = Body::new(limit);
-    while let Some(frame) = incoming.frame().await {
+    let mut body = Body::default();
+    while !body.truncated
+        && let Some(frame) = incoming.frame().await
+    {
         let frame = frame.map_err(|error| format!("the body: {}", describe(&error)))?;
-        if let Some(data) = frame.data_ref()
-            && body.take(data).is_break()
-        {
-            break;
+        if let Some(data) = frame.data_ref() {
+            body.add(data, limit);
         }
     }
     Ok(body)
