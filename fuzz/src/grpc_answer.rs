@@ -1,7 +1,7 @@
-//! What a gRPC server sends, as the gate hears it.
+//! What a gRPC server answers.
 //!
-//! The first byte says how much arrives at a time, the second whether the rest is the connection itself, from the
-//! server's preface on (even), or only what follows it: then that byte is the status, and the rest the messages.
+//! The first byte is how much arrives at a time. If the second is even, the rest is the connection itself, from the
+//! server's preface on. If it is odd, it chooses the status, and the rest are the messages.
 
 use std::iter;
 
@@ -10,7 +10,7 @@ use untaint::gate::probe::grpc;
 
 use super::server::{Answer, ends};
 
-/// No reason is longer, whatever the server says, in bytes.
+/// Bytes of the longest reason.
 const LONGEST: usize = 4096;
 /// RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,7 +1,7 @@
-//! What an HTTP server sends, as the gate hears it.
+//! What an HTTP server answers.
 //!
-//! The first byte chooses what is expected, the second how much arrives at a time; then the answers to one connection
-//! after another, each ended by [`END`].
+//! The first byte chooses what is expected, the second how much arrives at a time. The answers to one connection after
+//! another follow, each ended by [`END`].
 
 use untaint::config::{Endpoint, Expect, HttpGet, Scheme, StatusRange};
 use untaint::gate::probe::http_get::{self, Target};
@@ -9,7 +9,7 @@ use untaint::gate::probe::http_get::{self, Target};
 use super::server::{Answer, ends};
 
 const END: u8 = 0xff;
-/// No reason is longer, whatever the server says, in bytes.
+/// Bytes of the longest reason.
 const LONGEST: usize = 4096;
 
 pub fn check(input: &[u8]) -> bool {

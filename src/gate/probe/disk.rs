@@ -20,11 +20,11 @@ where
     F: FnOnce() -> Result<String, String> + Send + 'static,
 {
     let answer = slot.run_blocking(path.as_os_str(), |_guard| question());
-    let answer = answer.await.unwrap_or_else(|| Err(SILENCE.into()));
-    answer
-        .map(|seen| one_line(&seen))
-        .map_err(|reason| one_line(&reason))
-        .into()
+    match answer.await {
+        Some(Ok(seen)) => Outcome::Open(one_line(&seen)),
+        Some(Err(reason)) => Outcome::Closed(one_line(&reason)),
+        None => Outcome::Closed(SILENCE.into()),
+    }
 }
 
 /// Why `path` cannot be read. The caller names the path.

@@ -27,7 +27,7 @@ use crate::text::excerpt;
 
 /// The answer is a message of two bytes.
 const MESSAGE_LIMIT: usize = 1024;
-/// Flow-control window: what an unwilling peer can make us hold.
+/// Flow-control window: what a hostile peer can make the agent hold.
 const WINDOW: u32 = 64 * 1024;
 
 /// Asks once, on a connection of its own. Only `SERVING` opens.

@@ -6,12 +6,10 @@ use crate::config::TcpSocket;
 
 /// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
 pub async fn check(spec: &TcpSocket, slot: &Slot) -> Outcome {
-    connect::tcp(&spec.host, spec.port, slot)
-        .await
-        .map(|_closed_here| {
-            let target = connect::authority(&spec.host, spec.port);
-            format!("{target} accepts connections")
-        })
+    let connected = connect::tcp(&spec.host, spec.port, slot).await;
+    let target = connect::authority(&spec.host, spec.port);
+    connected
+        .map(|_stream| format!("{target} accepts connections"))
         .into()
 }
 
