@@ -30,8 +30,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// Runs the program to its end. Fails while something of the last run is left: a process that waits for a disk or a file
 /// server does not die when it is killed.
 pub async fn check(spec: &Exec, slot: &Slot) -> Outcome {
-    // On the heap while it runs: it is large, and its caller lives long.
-    Box::pin(run(&spec.command, slot)).await.into()
+    run(&spec.command, slot).await.into()
 }
 
 async fn run(command: &[String], slot: &Slot) -> Result<String, String> {

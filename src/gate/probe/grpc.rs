@@ -32,9 +32,10 @@ const WINDOW: u32 = 64 * 1024;
 
 /// Asks once, on a connection of its own. Only `SERVING` opens.
 pub async fn check(spec: &Grpc, slot: &Slot) -> Outcome {
-    let asked = async { ask(spec, connect(&spec.endpoint, slot).await?).await };
-    // On the heap while it runs: it is large, and its caller lives long.
-    Box::pin(asked).await.into()
+    match connect(&spec.endpoint, slot).await {
+        Ok(stream) => ask(spec, stream).await.into(),
+        Err(why) => Outcome::Closed(why),
+    }
 }
 
 /// Asks once over `stream`. The error names the endpoint.

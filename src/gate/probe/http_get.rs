@@ -34,8 +34,7 @@ const READ_BUFFER: usize = 64 * 1024;
 /// Sends a GET, follows redirects within the host, and compares the final answer with what is expected. Each request has
 /// a connection of its own.
 pub async fn check(spec: &HttpGet, slot: &Slot) -> Outcome {
-    // On the heap while it runs: it is large, and its caller lives long.
-    Box::pin(get(spec, slot)).await.into()
+    get(spec, slot).await.into()
 }
 
 async fn get(spec: &HttpGet, slot: &Slot) -> Result<String, String> {
@@ -67,10 +66,15 @@ pub async fn exchange(
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.uri_mut() = target.path.clone().into();
     *request.headers_mut() = headers(spec, target)?;
-    let stream = secured(target, stream).await?;
 
     let named = |why| format!("{}: {why}", connect::name(&target.endpoint));
     let failed = |error| named(describe(&error));
+    let stream = match target.scheme {
+        Scheme::Http => stream,
+        Scheme::Https => tls::handshake(stream, target.tls_name())
+            .await
+            .map_err(named)?,
+    };
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(READ_BUFFER)
         // Names have no case, but this is how people and the kubelet write them.
@@ -85,15 +89,6 @@ pub async fn exchange(
             .map_err(|why| named(format!("GET {}: {why}", excerpt(target.path.path()))))
     })
     .await
-}
-
-async fn secured(target: &Target, stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, String> {
-    match target.scheme {
-        Scheme::Http => Ok(stream),
-        Scheme::Https => tls::handshake(stream, target.tls_name())
-            .await
-            .map_err(|why| format!("{}: {why}", connect::name(&target.endpoint))),
-    }
 }
 
 async fn judge(

@@ -36,7 +36,9 @@ pub(super) async fn evaluate(spec: &Probe, slot: &Slot) -> Outcome {
             Check::Exec(spec) => exec::check(spec, slot).await,
         }
     };
-    timeout(limit, answer).await.unwrap_or_else(no_answer)
+    // On the heap while it runs: it is large, and its caller lives long.
+    let answer = timeout(limit, Box::pin(answer)).await;
+    answer.unwrap_or_else(no_answer)
 }
 
 /// The path whose changes are evaluated before the period is over.

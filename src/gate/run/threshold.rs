@@ -1,6 +1,6 @@
 //! How many answers in a row change a gate's state. Pure.
 
-use crate::gate::{Outcome, State};
+use crate::gate::Outcome;
 
 /// Counts answers as the kubelet does (pkg/kubelet/prober/worker.go, `doProbe`): a result that falls short of its
 /// threshold leaves the state as it is, and a different result starts the count again at 1.
@@ -44,27 +44,21 @@ impl Threshold {
     /// Records an answer and returns the state after it. `Unknown` replaces the state at once and starts both counts
     /// again.
     pub fn record(&mut self, answer: Outcome) -> &Outcome {
-        let open = match answer.state() {
-            State::Unknown => {
-                self.last_open = None;
-                self.run = 0;
-                self.state = answer;
-                return &self.state;
-            }
-            State::Open => true,
-            State::Closed => false,
-        };
-        self.run = if self.last_open == Some(open) {
-            self.run.saturating_add(1)
-        } else {
-            1
-        };
-        self.last_open = Some(open);
+        if answer.is_unknown() {
+            self.last_open = None;
+            self.state = answer;
+            return &self.state;
+        }
+        let open = answer.is_open();
+        if self.last_open.replace(open) != Some(open) {
+            self.run = 0;
+        }
+        self.run = self.run.saturating_add(1);
         let needed = if open { self.success } else { self.failure };
         if self.run >= needed {
             self.state = answer;
         } else if !self.state.is_open() {
-            // Still not open: keep the reason up to date, and say how far the count is.
+            // Still not open: the reason is the latest, with the count of successes.
             let message = match answer {
                 Outcome::Open(seen) => {
                     format!("{} of {needed} successes in a row: {seen}", self.run)

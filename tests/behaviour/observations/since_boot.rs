@@ -117,8 +117,7 @@ async fn what_the_kubelet_wrote_before_the_boot_opens_no_gate_and_what_it_writes
     for gate in ["driver", "gpus", "ready"] {
         said(&agent, gate, "open", "").await;
     }
-    let reason =
-        "is ready, but the newest time in its status is from 2020-01-01T00:00:00Z, before the boot at ";
+    let reason = "is ready, but the newest time in its status is from 2020-01-01T00:00:00Z, before the boot at ";
     said(&agent, "daemon", "unknown", reason).await;
     set_pod(&scene, &running(&ago(0))).await;
     said(&agent, "daemon", "open", "").await;
