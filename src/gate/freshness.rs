@@ -36,7 +36,7 @@ pub struct NodeFreshness {
 
 /// How it is known that something was written since the boot; a greater one is more certain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Evidence {
+enum Evidence {
     #[default]
     None,
     /// Its times are since the boot.
@@ -53,8 +53,9 @@ pub(super) struct WriteTracker {
 }
 
 impl WriteTracker {
-    /// Compares the object's times with those of the last call.
-    pub(super) fn track(&mut self, times: Vec<Timestamp>, span: Option<Span>) -> Evidence {
+    /// Compares the object's times with those of the last call. Returns the time of its last write if it is stale, which
+    /// means that nothing shows a write since the boot. An object without times is not.
+    pub(super) fn stale(&mut self, times: Vec<Timestamp>, span: Option<Span>) -> Option<String> {
         // The first call shows no write: what it finds may be old.
         if !self.times.is_empty() && !times.is_empty() && self.times != times {
             self.evidence = Evidence::Write;
@@ -63,7 +64,8 @@ impl WriteTracker {
             self.evidence = self.evidence.max(Evidence::Times);
         }
         self.times = times;
-        self.evidence
+        let last = self.times.iter().max()?;
+        (self.evidence == Evidence::None).then(|| written(span, *last))
     }
 }
 
@@ -116,24 +118,23 @@ impl FreshnessTracker {
     fn report(&mut self, node: &NodeView, span: Option<Span>, now: Instant) -> Result<(), String> {
         const NO_REPORT: &str = "the kubelet has not reported since this boot";
         let heartbeat = last_heartbeat(&node.conditions);
-        let evidence = self.kubelet.track(heartbeat.into_iter().collect(), span);
+        let stale = self.kubelet.stale(heartbeat.into_iter().collect(), span);
         // In some containers (LXC, systemd-nspawn) a kubelet has a boot ID of its own. A report that the agent saw is not
         // of an earlier boot.
         if let Some(id) = &self.boot_id
             && boot::is_id(&node.boot_id)
             && !id.eq_ignore_ascii_case(&node.boot_id)
-            && evidence < Evidence::Write
+            && self.kubelet.evidence < Evidence::Write
         {
             return Err(format!(
                 "{NO_REPORT}: the Node has boot ID {}, and this boot has {id}",
                 node.boot_id
             ));
         }
-        if let Some(heartbeat) = heartbeat {
-            if evidence == Evidence::None {
-                let written = written(span, heartbeat);
-                return Err(format!("{NO_REPORT}: its last heartbeat is {written}"));
-            }
+        if let Some(written) = stale {
+            return Err(format!("{NO_REPORT}: its last heartbeat is {written}"));
+        }
+        if heartbeat.is_some() {
             self.reported_at.get_or_insert(now);
         }
         Ok(())
@@ -147,14 +148,12 @@ impl FreshnessTracker {
         let mut known = std::mem::take(&mut self.conditions);
         let mut stale = BTreeMap::new();
         for condition in &node.conditions {
-            let times = times(condition);
-            let last = times.iter().max().copied();
-            let mut tracker = known.remove(&condition.type_).unwrap_or_default();
-            let evidence = tracker.track(times, span);
-            if let Some(last) = last.filter(|_| evidence == Evidence::None) {
-                stale.insert(condition.type_.clone(), written(span, last));
+            let kind = &condition.type_;
+            let mut tracker = known.remove(kind).unwrap_or_default();
+            if let Some(written) = tracker.stale(times(condition), span) {
+                stale.insert(kind.clone(), written);
             }
-            self.conditions.insert(condition.type_.clone(), tracker);
+            self.conditions.insert(kind.clone(), tracker);
         }
         stale
     }
@@ -181,7 +180,7 @@ fn is_kubelets(condition: &NodeCondition) -> bool {
 }
 
 /// When something was written, and why that is not since this boot.
-pub(super) fn written(span: Option<Span>, time: Timestamp) -> String {
+fn written(span: Option<Span>, time: Timestamp) -> String {
     match span {
         Some(Span { boot, .. }) if time < boot => {
             format!("from {time:.0}, before the boot at {boot:.0}")

@@ -11,7 +11,7 @@ use crate::api::watch::Collection;
 use crate::boot::Span;
 use crate::config::Pods;
 use crate::gate::Outcome;
-use crate::gate::freshness::{Evidence, NodeFreshness, WriteTracker, written};
+use crate::gate::freshness::{NodeFreshness, WriteTracker};
 
 /// Label that names the revision of a DaemonSet's pod (`apps.ControllerRevisionHashLabelKey`).
 const REVISION: &str = "controller-revision-hash";
@@ -121,15 +121,9 @@ impl Tracker {
                 *tracked = TrackedPod::default();
             }
             tracked.resource_version = pod.metadata.resource_version;
-            let times = pod.times();
-            // Every kubelet writes times. A status without any cannot be judged, and counts.
-            let last = times.iter().max().copied();
-            let evidence = tracked.writes.track(times, span);
-            if let Some(last) = last
-                && evidence == Evidence::None
-                && !freshness.pods_synced
-            {
-                stale.insert(uid.clone(), written(span, last));
+            let written = tracked.writes.stale(pod.times(), span);
+            if let Some(written) = written.filter(|_| !freshness.pods_synced) {
+                stale.insert(uid.clone(), written);
             }
         }
         stale

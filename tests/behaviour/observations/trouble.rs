@@ -130,7 +130,7 @@ async fn commands_without_an_api_server_report_these_gates_as_unknown_and_say_wh
     let pods = "{name: daemon, pods: {namespace: kube-system, matchLabels: {a: b}}}";
     let gates = gates(&[DRIVER, GPUS, READY, pods]).await;
     gates.health.set(200);
-    let reason = "is known only from the API server";
+    let reason = "this gate needs the API server";
     let config = gates.config();
     let run = async |arguments: &[&str]| {
         let mut command = Command::new(PROGRAM);
