@@ -51,25 +51,23 @@ struct Placed {
 impl FsWatch {
     /// Watches `path` from the first call of [`Self::changed`].
     pub fn new(path: &Path) -> Self {
-        Self::of(path, false)
-    }
-
-    /// The same for a file that may be reached through links beside it: in a mounted ConfigMap `FILE` is a link to
-    /// `..data/FILE`, and what changes is `..data`.
-    pub fn through_siblings(path: &Path) -> Self {
-        Self::of(path, true)
-    }
-
-    fn of(path: &Path, through_siblings: bool) -> Self {
         let target = Target {
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-            through_siblings,
+            through_siblings: false,
         };
         Self {
             target,
             state: State::Unplaced,
             warned: false,
         }
+    }
+
+    /// The same for a file that may be reached through links beside it: in a mounted ConfigMap `FILE` is a link to
+    /// `..data/FILE`, and what changes is `..data`.
+    pub fn through_siblings(path: &Path) -> Self {
+        let mut watch = Self::new(path);
+        watch.target.through_siblings = true;
+        watch
     }
 
     /// Tries again where watches were refused. Only for rare polls: each try costs a thread and an inotify instance.

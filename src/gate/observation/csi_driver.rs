@@ -36,36 +36,31 @@ pub(super) fn collection(node: &str) -> Collection {
 }
 
 pub(super) fn judge(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) -> Outcome {
-    find(expected, objects).into()
-}
-
-fn find(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) -> Result<String, String> {
     let Some(csi_node) = objects.values().next() else {
-        return Err("the node has no CSINode yet; the kubelet creates it".into());
+        return Outcome::Closed("the node has no CSINode yet; the kubelet creates it".into());
     };
     let drivers = &csi_node.spec.drivers;
     let name = &expected.name;
     let Some(driver) = drivers.iter().find(|driver| driver.name == *name) else {
-        let others: Vec<_> = drivers.iter().map(|driver| driver.name.as_str()).collect();
-        let others = if others.is_empty() {
-            "none".into()
-        } else {
-            excerpt(&others.join(", "))
-        };
-        return Err(format!(
-            "driver {name} is not in the CSINode; registered: {others}"
-        ));
+        let mut others: Vec<_> = drivers.iter().map(|driver| driver.name.as_str()).collect();
+        if others.is_empty() {
+            others.push("none");
+        }
+        let others = excerpt(&others.join(", "));
+        let reason = format!("driver {name} is not in the CSINode; registered: {others}");
+        return Outcome::Closed(reason);
     };
+    let registered = format!("driver {name} is registered");
     let allocatable = driver.allocatable.as_ref();
     match allocatable.and_then(|allocatable| allocatable.count) {
-        Some(0) if expected.allocatable => Err(format!(
-            "driver {name} is registered with an allocatable.count of 0"
-        )),
-        Some(count) => Ok(format!("driver {name} is registered, for {count} volumes")),
-        None if expected.allocatable => Err(format!(
-            "driver {name} is registered without allocatable.count"
-        )),
-        None => Ok(format!("driver {name} is registered")),
+        Some(0) if expected.allocatable => {
+            Outcome::Closed(format!("{registered} with an allocatable.count of 0"))
+        }
+        Some(count) => Outcome::Open(format!("{registered}, for {count} volumes")),
+        None if expected.allocatable => {
+            Outcome::Closed(format!("{registered} without allocatable.count"))
+        }
+        None => Outcome::Open(registered),
     }
 }
 

@@ -50,8 +50,7 @@ pub(super) async fn follow_objects<T: Object>(
 
 /// Returns when the Node is not known as it is now.
 async fn until_unknown(node: &mut watch::Receiver<NodeSnapshot>) {
-    let unknown = node.wait_for(|node| node.current().is_err()).await.is_ok();
-    if !unknown {
+    if node.wait_for(|node| node.current().is_err()).await.is_err() {
         // The agent is about to end.
         std::future::pending::<()>().await;
     }

@@ -14,7 +14,6 @@ use super::report::Reporter;
 use super::{GateContext, NodeFreshness, NodeSnapshot, Outcome};
 use crate::boot::Span;
 use crate::config::{Observation, Observed};
-use crate::node::view::NodeView;
 use follow::follow_objects;
 
 /// What is seen of the Node.
@@ -40,17 +39,14 @@ pub(super) fn of_node(
     snapshot: &NodeSnapshot,
     clock: Timestamp,
 ) -> Option<NodeOutcome> {
-    let judge = |judge: &dyn Fn(&NodeView) -> NodeOutcome| {
-        let unknown = |reason| Outcome::Unknown(reason).into();
-        Some(snapshot.current().map_or_else(unknown, judge))
-    };
-    match &spec.object {
-        Observed::Allocatable(spec) => judge(&|node| allocatable::judge(spec, node).into()),
-        Observed::NodeCondition(spec) => {
-            judge(&|node| node_condition::judge(spec, node, &snapshot.freshness, clock))
+    Some(match (&spec.object, snapshot.current()) {
+        (Observed::CsiDriver(_) | Observed::Pods(_), _) => return None,
+        (_, Err(reason)) => Outcome::Unknown(reason).into(),
+        (Observed::Allocatable(spec), Ok(node)) => allocatable::judge(spec, node).into(),
+        (Observed::NodeCondition(spec), Ok(node)) => {
+            node_condition::judge(spec, node, &snapshot.freshness, clock)
         }
-        Observed::CsiDriver(_) | Observed::Pods(_) => None,
-    }
+    })
 }
 
 /// Watches objects other than the Node for ever, and reports changes.
