@@ -13,7 +13,7 @@ use crate::blocking::joined;
 use crate::config::{self, Configuration, Problems};
 use crate::fs_watch::FsWatch;
 use crate::incident::Incident;
-use crate::rate_limit::Allowance;
+use crate::rate_limit::TokenBucket;
 use crate::status::ConfigurationStatus;
 use crate::text::sha256;
 
@@ -95,7 +95,7 @@ async fn follow_by(
     let mut watch = FsWatch::through_siblings(&path);
     let mut followed = Followed {
         status,
-        allowance: Allowance::default(),
+        allowance: TokenBucket::LOG_LINES,
     };
     loop {
         match timeout(POLL, watch.changed()).await {
@@ -141,7 +141,7 @@ fn look(path: &Path, active: &str) -> Look {
 struct Followed {
     status: ConfigurationStatus,
     /// A file that is bad in ever new ways must not fill the log.
-    allowance: Allowance,
+    allowance: TokenBucket,
 }
 
 impl Followed {
@@ -178,7 +178,7 @@ impl Followed {
         if self.status.failing && last.is_some_and(|last| last.message == message) {
             return None;
         }
-        let aloud = self.allowance.take(Instant::now());
+        let aloud = self.allowance.try_take(Instant::now());
         for problem in message.lines() {
             if aloud {
                 error!(problem, "the configuration is bad; the active one stays");

@@ -55,6 +55,13 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", printable(&without_secrets(text), QUOTED))
 }
 
+/// A host without the brackets of an IPv6 address.
+pub(crate) fn unbracketed(host: &str) -> &str {
+    host.strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host)
+}
+
 /// At most `max` characters of `text`. What would not be visible is escaped, so that it cannot forge log lines or
 /// control a terminal.
 pub(crate) fn printable(text: &str, max: usize) -> String {

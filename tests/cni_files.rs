@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::time::{sleep, timeout};
 use untaint::config::CniConfig;
 use untaint::fs_watch::FsWatch;
-use untaint::gate::probe::busy::Busy;
 use untaint::gate::probe::cni_config;
+use untaint::gate::probe::slot::Slot;
 
 /// k0s#8113 (A22). A process without file descriptors and a user without inotify instances get the same EMFILE.
 #[tokio::test]
@@ -18,8 +18,8 @@ async fn without_inotify_the_poll_still_notices_the_file() {
         dir: dir.path().to_owned(),
         ..CniConfig::default()
     };
-    let busy = Busy::default();
-    let check = || cni_config::check(&spec, &busy);
+    let slot = Slot::default();
+    let check = || cni_config::check(&spec, &slot);
 
     let limit = getrlimit(Resource::Nofile);
     let none = Rlimit {

@@ -9,7 +9,7 @@ use super::pending::{Answer, Pending};
 use crate::api::ApiError;
 use crate::backoff::jittered;
 use crate::node;
-use crate::rate_limit::Repetition;
+use crate::rate_limit::RepeatFilter;
 
 /// The write of a condition.
 pub(super) struct ConditionWrite {
@@ -26,7 +26,7 @@ pub(super) struct ConditionWrites {
     not_before: Option<Instant>,
     /// Whether the last one failed because the credentials were refused.
     refused: bool,
-    failure: Repetition,
+    failure: RepeatFilter,
 }
 
 impl ConditionWrites {
@@ -67,8 +67,8 @@ impl<'a> Agent<'a> {
     pub(super) fn next_condition(&mut self, now: Instant) -> Pending<'a, ConditionWrite> {
         let node = self.latest.get();
         let mut due = self.rules.iter_mut();
-        let (since_boot, not_before) = (&self.since_boot, self.conditions.not_before);
-        let due = due.find_map(|rule| rule.next_condition(now, node, since_boot, not_before));
+        let (freshness, not_before) = (&self.freshness, self.conditions.not_before);
+        let due = due.find_map(|rule| rule.next_condition(now, node, freshness, not_before));
         let Some(((kind, patch), node)) = due.zip(node) else {
             return Pending::NONE;
         };

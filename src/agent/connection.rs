@@ -5,14 +5,14 @@ use std::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::api::ApiError;
-use crate::rate_limit::Repetition;
+use crate::rate_limit::RepeatFilter;
 
 /// Successes and failures of the watch and of other requests.
 #[derive(Default)]
 pub(super) struct Connection {
     watching: bool,
-    watch_failure: Repetition,
-    request_failure: Repetition,
+    watch_failure: RepeatFilter,
+    request_failure: RepeatFilter,
 }
 
 impl Connection {

@@ -24,9 +24,8 @@ use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, WatchUpdate};
 use crate::boot::{self, Boot};
 use crate::events;
-use crate::gate::observation::{NodeSnapshot, NodeWitness, ObservationContext, SinceBoot};
 use crate::gate::report::Update;
-use crate::gate::run::GateContext;
+use crate::gate::{FreshnessTracker, GateContext, NodeFreshness, NodeSnapshot};
 use crate::incident::Incident;
 use crate::metrics::Counters;
 use crate::node;
@@ -104,8 +103,8 @@ struct Agent<'a> {
     boot: Option<Boot>,
     latest: Latest,
     /// Judges what of the Node was written since the boot.
-    witness: NodeWitness,
-    since_boot: SinceBoot,
+    freshness_tracker: FreshnessTracker,
+    freshness: NodeFreshness,
     seen: bool,
     writes: Writes,
     /// When the writes have something to do by time alone.
@@ -140,12 +139,10 @@ impl<'a> Agent<'a> {
         let (sight, node) = watch::channel(NodeSnapshot::default());
         let context = GateContext {
             updates: sender,
-            observation: ObservationContext {
-                api: Some(Arc::clone(api)),
-                node_name: options.node_name.clone(),
-                node,
-                urgent: urgent.subscribe(),
-            },
+            api: Some(Arc::clone(api)),
+            node_name: options.node_name.clone(),
+            node,
+            urgent: urgent.subscribe(),
         };
         let mut agent = Self {
             api,
@@ -157,8 +154,8 @@ impl<'a> Agent<'a> {
             notifier: Notifier::new(options.counters, options.events),
             boot: boot::just_now(),
             latest: Latest::default(),
-            witness: NodeWitness::new(boot::id()),
-            since_boot: SinceBoot::default(),
+            freshness_tracker: FreshnessTracker::new(boot::id()),
+            freshness: NodeFreshness::default(),
             seen: false,
             writes: Writes::default(),
             write_at: None,
@@ -255,7 +252,7 @@ impl<'a> Agent<'a> {
         let sight = NodeSnapshot {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
-            since_boot: self.since_boot.clone(),
+            freshness: self.freshness.clone(),
         };
         for rule in &mut self.rules {
             if !rule.is_in(change) {

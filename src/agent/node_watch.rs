@@ -42,7 +42,9 @@ impl Agent<'_> {
         if self.latest.offer(node) {
             debug!(resource_version, "saw the node");
             if let Some(node) = self.latest.get() {
-                self.since_boot = self.witness.see(node, Span::now(), Instant::now());
+                self.freshness = self
+                    .freshness_tracker
+                    .track(node, Span::now(), Instant::now());
             }
         } else {
             debug!(resource_version, "dropped a node older than the one known");

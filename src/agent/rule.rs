@@ -12,13 +12,11 @@ use tracing::{debug, info};
 use super::notifier::Notifier;
 use crate::boot::Boot;
 use crate::config::Rule;
-use crate::gate::State;
-use crate::gate::observation::NodeSnapshot;
 use crate::gate::report::Update;
-use crate::gate::run::GateContext;
 use crate::gate::run::RuleGates;
+use crate::gate::{GateContext, NodeSnapshot, State};
 use crate::node::patch::{Action, Change};
-use crate::rate_limit::Allowance;
+use crate::rate_limit::TokenBucket;
 use crate::rule::{Decision, RuleState};
 use crate::status::RuleStatus;
 use publication::Publication;
@@ -37,9 +35,9 @@ pub(super) struct RuleRunner {
     /// What may have taken effect without an answer: if it has, that was us.
     unanswered: Option<Action>,
     /// A taint that flaps must not fill the log.
-    allowance: Allowance,
+    allowance: TokenBucket,
     /// For what happens rarely, and must be told all the same: a deadline, a fight.
-    rare_allowance: Allowance,
+    rare_allowance: TokenBucket,
 }
 
 impl RuleRunner {
@@ -60,8 +58,8 @@ impl RuleRunner {
             last_put_back: None,
             denied: None,
             unanswered: None,
-            allowance: Allowance::default(),
-            rare_allowance: Allowance::default(),
+            allowance: TokenBucket::LOG_LINES,
+            rare_allowance: TokenBucket::LOG_LINES,
         }
     }
 
@@ -73,7 +71,7 @@ impl RuleRunner {
         if self.rule().publish_condition != rule.publish_condition {
             self.publication = Publication::new();
         }
-        self.gates.reconfigure(&rule.gates);
+        self.gates.reconfigure(&rule);
         self.state.reconfigure(now, rule, self.gates.together());
     }
 
@@ -179,7 +177,7 @@ impl RuleRunner {
     /// What the gates say of the Node itself.
     fn see(&mut self, now: Instant, sight: &NodeSnapshot) {
         if self.state.runs_gates() {
-            self.gates.see(now, sight);
+            self.gates.observe_node(now, sight);
             self.state.observe(now, self.gates.together());
         }
     }
@@ -191,7 +189,7 @@ impl RuleRunner {
 
     /// Takes in what a condition reported if it is one of this rule's, and gives whether it is.
     pub(super) fn take(&mut self, now: Instant, update: &Update) -> bool {
-        let is_mine = self.gates.take(now, update);
+        let is_mine = self.gates.apply(now, update);
         if is_mine {
             self.state.observe(now, self.gates.together());
         }
@@ -229,7 +227,7 @@ impl RuleRunner {
             _ => None,
         };
         let rule = &self.state.rule().name;
-        if let Some(line) = worth_a_line.filter(|_| self.allowance.take(now)) {
+        if let Some(line) = worth_a_line.filter(|_| self.allowance.try_take(now)) {
             info!(rule, "{line}");
         } else {
             debug!(rule, decision = decision.as_str(), "decided");

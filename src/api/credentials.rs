@@ -19,7 +19,7 @@ use tracing::{debug, info, warn};
 use super::{ApiError, connect};
 use crate::blocking::joined;
 use crate::incident::Incident;
-use crate::rate_limit::Repetition;
+use crate::rate_limit::RepeatFilter;
 use source::Content;
 pub(super) use source::Settings;
 pub use source::Source;
@@ -65,7 +65,7 @@ struct State {
     read_at: Instant,
     /// When a request is to have it read again.
     stale_at: Instant,
-    failure: Repetition,
+    failure: RepeatFilter,
 }
 
 impl Credentials {
@@ -90,7 +90,7 @@ impl Credentials {
             is_reading: false,
             read_at,
             stale_at: read_at + MAX_AGE,
-            failure: Repetition::default(),
+            failure: RepeatFilter::default(),
         };
         Ok(Self {
             source,

@@ -8,11 +8,7 @@ use futures_util::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::Name;
 use tower::util::{ServiceFn, service_fn};
 
-use crate::blocking::{Places, joined};
-
-/// Names that are being looked up. A look-up outlives the request that it is for while DNS, or the file system of
-/// `/etc/hosts`, is silent.
-static NAMES: Places = Places::new();
+use crate::blocking::API_NAMES;
 
 /// [`resolve`] for a connector.
 pub(super) type Resolver = ServiceFn<fn(Name) -> BoxFuture<'static, Addresses>>;
@@ -23,11 +19,13 @@ pub(super) fn resolver() -> Resolver {
     service_fn(|name| Box::pin(resolve(name)))
 }
 
-/// Asks the system's resolver, which blocks.
+/// Asks the system's resolver, which blocks. A look-up outlives its request while DNS, or the file system of
+/// `/etc/hosts`, does not answer.
 async fn resolve(name: Name) -> Addresses {
-    let entry = NAMES.enter(name.as_str().as_ref()).await;
+    let place = name.as_str().to_owned();
     // The connector puts the port in.
-    joined(&mut entry.spawn(move || (name.as_str(), 0).to_socket_addrs())).await
+    let look_up = move || (name.as_str(), 0).to_socket_addrs();
+    API_NAMES.run(place.as_ref(), look_up).await
 }
 
 #[cfg(test)]
@@ -42,8 +40,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn look_ups_without_an_answer_do_not_pile_up() {
         let name: Name = "localhost".parse().unwrap();
-        let enter = || NAMES.enter(name.as_str().as_ref()).now_or_never();
-        let hung: Vec<_> = std::iter::from_fn(enter).collect();
+        let permit = || API_NAMES.permit(name.as_str().as_ref()).now_or_never();
+        let hung: Vec<_> = std::iter::from_fn(permit).collect();
         let look_up = timeout(Duration::from_mins(1), resolve(name.clone()));
         assert!(look_up.await.is_err());
         drop(hung);

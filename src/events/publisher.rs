@@ -17,7 +17,7 @@ use super::{CONTROLLER, bad_file, event};
 use crate::api::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
 use crate::notification::Notification;
-use crate::rate_limit::Repetition;
+use crate::rate_limit::RepeatFilter;
 use crate::rate_limit::TokenBucket;
 
 /// The API server takes no longer `reportingInstance`.
@@ -54,7 +54,7 @@ pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
         tokens: HashMap::new(),
         backoff: Backoff::new(RETRY_BASE),
         next_at: Instant::now(),
-        failure: Repetition::default(),
+        failure: RepeatFilter::default(),
         given_up,
     };
     (sender, publisher)
@@ -127,7 +127,7 @@ pub struct Publisher {
     backoff: Backoff,
     /// Not before.
     next_at: Instant,
-    failure: Repetition,
+    failure: RepeatFilter,
     /// Events, since they were last told of.
     given_up: Arc<AtomicU32>,
 }

@@ -200,7 +200,7 @@ async fn a_file_system_that_hangs_is_told_of_and_holds_up_nothing_else() {
 fn followed() -> Followed {
     Followed {
         status: status("config.yaml".into(), Some(sha256(&text("start")))),
-        allowance: Allowance::default(),
+        allowance: TokenBucket::LOG_LINES,
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Sources, answer};
-use crate::rate_limit::Repetition;
+use crate::rate_limit::RepeatFilter;
 
 /// Connections at a time, at most.
 const MAX_CONNECTIONS: u64 = 32;
@@ -40,7 +40,7 @@ const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 pub async fn serve(address: SocketAddr, sources: Sources) {
     let listener = listen(address).await;
     let mut connections = Connections::default();
-    let mut failure = Repetition::default();
+    let mut failure = RepeatFilter::default();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => connections.serve(stream, &sources).await,
@@ -57,7 +57,7 @@ pub async fn serve(address: SocketAddr, sources: Sources) {
 }
 
 async fn listen(address: SocketAddr) -> TcpListener {
-    let mut failure = Repetition::default();
+    let mut failure = RepeatFilter::default();
     loop {
         match bind(address).and_then(|listener| Ok((listener.local_addr()?, listener))) {
             Ok((address, listener)) => {

@@ -11,6 +11,8 @@ use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Uri};
 
+use crate::text::unbracketed;
+
 /// Whether whatever the request names is `localhost` or an address. A request that names nothing is no browser's.
 pub(super) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
     let target = uri.authority();
@@ -24,11 +26,7 @@ fn is_unmistakable_text(host: &HeaderValue) -> bool {
 
 fn is_unmistakable(authority: &Authority) -> bool {
     let host = authority.host();
-    let address = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host);
-    address.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost")
+    unbracketed(host).parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost")
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ async fn a_ready_pod_opens_its_gate_where_the_role_is_granted_and_a_terminating_
     let told = "failed to watch for a gate; trying again";
     agent.wait_for_message(told).await.unwrap();
     grant(cluster, PODS, ["watch", "pods"], "observed").await;
-    said(&agent, "daemon", "closed", "none is there").await;
+    said(&agent, "daemon", "closed", "no pod matches the labels").await;
     assert!(!agent.has_ended().unwrap());
     assert_eq!(agent.count(told), 1);
 

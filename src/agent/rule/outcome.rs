@@ -146,7 +146,7 @@ impl RuleRunner {
             }
             Occurrence::Fight => (RuleEvent::Fight, &mut self.rare_allowance),
         };
-        let aloud = allowance.take(now);
+        let aloud = allowance.try_take(now);
         self.tell(event, aloud);
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::RuleRunner;
 use crate::api::ApiError;
 use crate::backoff::Backoff;
-use crate::gate::observation::SinceBoot;
+use crate::gate::NodeFreshness;
 use crate::node::view::NodeView;
 use crate::rate_limit::TokenBucket;
 use crate::rule::PublishedCondition;
@@ -106,7 +106,7 @@ impl RuleRunner {
         &mut self,
         now: Instant,
         node: Option<&NodeView>,
-        since_boot: &SinceBoot,
+        freshness: &NodeFreshness,
         not_before: Option<Instant>,
     ) -> Option<(String, Value)> {
         self.publication.due_at = None;
@@ -114,10 +114,10 @@ impl RuleRunner {
             self.publication.failure = None;
             return None;
         };
-        let leftover = since_boot.leftovers.contains_key(&told.kind);
+        let is_stale = freshness.stale_conditions.contains_key(&told.kind);
         let patch = self
             .publication
-            .next(now, node, &told, leftover, not_before);
+            .next(now, node, &told, is_stale, not_before);
         // It also changes when every gate has been open for long enough.
         let stable_at = self.state.stable_at().filter(|stable| *stable > now);
         let times = [self.publication.due_at, stable_at];

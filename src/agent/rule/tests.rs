@@ -9,7 +9,7 @@ use crate::config::{
     Check, Deadline, DeadlineAction, FileCheck, Gate, NodeCondition, Observation, ObservedObject,
     Probe, ProbeHandler, Retaint, Schedule,
 };
-use crate::gate::observation::{ObservationContext, SinceBoot};
+use crate::gate::NodeFreshness;
 use crate::node::patch::removal;
 use crate::taint::TaintMatcher;
 
@@ -25,7 +25,7 @@ pub(super) fn node(version: &str, ready: &str) -> NodeSnapshot {
     NodeSnapshot {
         node: node.unwrap(),
         watching: true,
-        since_boot: SinceBoot::default(),
+        freshness: NodeFreshness::default(),
     }
 }
 
@@ -37,10 +37,7 @@ fn with_gate(gate: Gate) -> (RuleRunner, mpsc::Receiver<Update>) {
         effect: None,
     };
     let (updates, reported) = mpsc::channel(1);
-    let context = GateContext {
-        updates,
-        observation: ObservationContext::none(),
-    };
+    let context = GateContext::without_api_server(updates);
     let rule = Rule::new("rule", taint, vec![gate]);
     let rule = RuleRunner::new(rule, None, context, Notifier::default());
     (rule, reported)

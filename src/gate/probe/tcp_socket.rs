@@ -1,17 +1,15 @@
 //! `tcpSocket`: a port that accepts a connection.
 
-use super::busy::Busy;
+use super::slot::Slot;
 use super::{Outcome, connect};
 use crate::config::TcpSocket;
 
 /// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
-pub async fn check(spec: &TcpSocket, busy: &Busy) -> Outcome {
-    connect::tcp(&spec.host, spec.port, busy)
-        .await
-        .map(|_closed_here| {
-            let target = connect::authority(&spec.host, spec.port);
-            format!("{target} accepts connections")
-        })
+pub async fn check(spec: &TcpSocket, slot: &Slot) -> Outcome {
+    let connected = connect::tcp(&spec.host, spec.port, slot).await;
+    let target = connect::authority(&spec.host, spec.port);
+    connected
+        .map(|_stream| format!("{target} accepts connections"))
         .into()
 }
 
@@ -30,7 +28,7 @@ mod tests {
             port,
         };
         assert_eq!(
-            check(&spec, &Busy::default()).await,
+            check(&spec, &Slot::default()).await,
             Outcome::Open(format!("127.0.0.1:{port} accepts connections"))
         );
         let (mut accepted, _) = listener.accept().await.unwrap();
@@ -38,7 +36,7 @@ mod tests {
 
         let (_refusing, port) = refuse();
         assert_eq!(
-            check(&TcpSocket { port, ..spec }, &Busy::default()).await,
+            check(&TcpSocket { port, ..spec }, &Slot::default()).await,
             Outcome::Closed(format!("127.0.0.1:{port}: connection refused"))
         );
     }

@@ -243,7 +243,7 @@ async fn a_gates_watch_that_is_silent_at_a_renewal_makes_the_gate_unknown_before
         .respond_next_to(Verb::Watch, "/csinodes", 1, stalled);
     let renewed = Instant::now();
     scene.middle.end_watches();
-    let outdated = "the next watch takes long to begin";
+    let outdated = "the next watch has not started yet";
     said(&agent, "driver", "unknown", outdated).await;
     assert!(renewed.elapsed() < OUTDATED, "{:?}", renewed.elapsed());
     register(cluster, &scene.on.gates, scene.on.name, &json!([])).await;

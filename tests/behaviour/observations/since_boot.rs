@@ -117,8 +117,7 @@ async fn what_the_kubelet_wrote_before_the_boot_opens_no_gate_and_what_it_writes
     for gate in ["driver", "gpus", "ready"] {
         said(&agent, gate, "open", "").await;
     }
-    let reason =
-        "is ready, but the last time in its status is of 2020-01-01T00:00:00Z, before the boot at ";
+    let reason = "is ready, but the newest time in its status is from 2020-01-01T00:00:00Z, before the boot at ";
     said(&agent, "daemon", "unknown", reason).await;
     set_pod(&scene, &running(&ago(0))).await;
     said(&agent, "daemon", "open", "").await;
@@ -135,7 +134,7 @@ async fn a_heartbeat_from_before_the_boot_opens_no_gate_whatever_the_boot_id_say
         };
         set_node(&scene, &report(boot_id.as_deref(), LONG_AGO)).await;
         let agent = scene.agent(&[]);
-        let reason = "the kubelet has not reported since this boot: its last heartbeat is of 2020-01-01T00:00:00Z, before the boot at ";
+        let reason = "the kubelet has not reported since this boot: its last heartbeat is from 2020-01-01T00:00:00Z, before the boot at ";
         for gate in ["gpus", "ready"] {
             said(&agent, gate, "unknown", reason).await;
         }
@@ -190,7 +189,7 @@ async fn a_condition_of_others_from_before_the_boot_opens_no_gate_until_it_is_wr
     };
     set_node(&scene, &status(LONG_AGO)).await;
     let agent = scene.agent(&[]);
-    let reason = "condition example.com/Ready is True, but its last write is of 2020-01-01T00:00:00Z, before the boot at ";
+    let reason = "condition example.com/Ready is True, but its last write is from 2020-01-01T00:00:00Z, before the boot at ";
     said(&agent, "other", "unknown", reason).await;
     set_node(&scene, &status(&ago(0))).await;
     said(&agent, "other", "open", "").await;
@@ -265,7 +264,7 @@ async fn a_heartbeat_that_grows_older_than_max_age_makes_its_gate_unknown_by_tim
     set_node(&scene, &report(None, &heartbeat)).await;
     let agent = scene.agent(&[]);
     said(&agent, "ready", "open", "").await;
-    let reason = format!("its last heartbeat is of {heartbeat}, and now is ");
+    let reason = format!("its last heartbeat, {heartbeat}, is too far from the current time, ");
     said(&agent, "ready", "unknown", &reason).await;
     scene.gates.health.set(200);
     said(&agent, "last", "open", "").await;

@@ -98,7 +98,13 @@ async fn while_the_api_server_is_away_these_gates_are_unknown_and_nothing_is_rem
     proxy.set(Mode::Refuse);
     proxy.reset_connections();
     for gate in ["driver", "gpus", "ready"] {
-        said(&agent, gate, "unknown", "the Node cannot be watched now").await;
+        said(
+            &agent,
+            gate,
+            "unknown",
+            "the agent cannot watch the Node now",
+        )
+        .await;
     }
     set_status(cluster, &node, &status("0")).await;
     register(cluster, &scene.gates, scene.name, &json!([])).await;
@@ -124,7 +130,7 @@ async fn commands_without_an_api_server_report_these_gates_as_unknown_and_say_wh
     let pods = "{name: daemon, pods: {namespace: kube-system, matchLabels: {a: b}}}";
     let gates = gates(&[DRIVER, GPUS, READY, pods]).await;
     gates.health.set(200);
-    let reason = "is known only from the API server";
+    let reason = "this gate needs the API server";
     let config = gates.config();
     let run = async |arguments: &[&str]| {
         let mut command = Command::new(PROGRAM);

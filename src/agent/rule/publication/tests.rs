@@ -132,12 +132,12 @@ fn refused_rule(now: Instant) -> RuleRunner {
     rule.reconfigure(now, version);
     rule.step(now, &node("1", "True"));
     assert!(
-        rule.next_condition(now, Some(&silent()), &SinceBoot::default(), None)
+        rule.next_condition(now, Some(&silent()), &NodeFreshness::default(), None)
             .is_some()
     );
     rule.condition_written(now, KIND, Some(&refused()));
     assert!(
-        rule.next_condition(now, Some(&silent()), &SinceBoot::default(), None)
+        rule.next_condition(now, Some(&silent()), &NodeFreshness::default(), None)
             .is_none()
     );
     assert!(rule.condition_at().is_some_and(|at| at > now));
@@ -152,7 +152,7 @@ async fn without_a_node_no_write_is_due_at_any_time() {
     for after in [0, 1, 100] {
         let now = now + after * SECOND;
         assert_eq!(
-            rule.next_condition(now, None, &SinceBoot::default(), None),
+            rule.next_condition(now, None, &NodeFreshness::default(), None),
             None
         );
         assert_eq!(rule.condition_at(), None);
@@ -175,14 +175,14 @@ async fn why_it_cannot_be_written_is_in_the_status_until_it_is_written_or_need_n
     let mut rule = refused_rule();
     let said = saying(&told(State::Open, ""));
     assert_eq!(
-        rule.next_condition(now, Some(&said), &SinceBoot::default(), None),
+        rule.next_condition(now, Some(&said), &NodeFreshness::default(), None),
         None
     );
     assert_eq!(failure(&rule), None, "the Node says it already");
 
     let mut rule = refused_rule();
     assert_eq!(
-        rule.next_condition(now, None, &SinceBoot::default(), None),
+        rule.next_condition(now, None, &NodeFreshness::default(), None),
         None
     );
     assert_eq!(failure(&rule), None, "there is no Node");
@@ -199,7 +199,7 @@ async fn another_condition_has_not_failed_and_waits_for_nothing() {
     };
     rule.reconfigure(now, version);
     assert_eq!(rule.status().publish_failure, None);
-    let next = rule.next_condition(now, Some(&silent()), &SinceBoot::default(), None);
+    let next = rule.next_condition(now, Some(&silent()), &NodeFreshness::default(), None);
     assert_eq!(next.map(|(kind, _)| kind).as_deref(), Some(kind));
 }
 
@@ -216,10 +216,11 @@ async fn a_condition_from_before_the_boot_is_due_although_the_node_says_the_same
     rule.reconfigure(now, published);
     rule.step(now, &node("1", "True"));
     let said = saying(&told(State::Open, ""));
-    let mut since_boot = SinceBoot::default();
-    let mut next = |since_boot: &SinceBoot| rule.next_condition(now, Some(&said), since_boot, None);
-    assert_eq!(next(&since_boot), None);
-    let leftover = (KIND.to_owned(), "of old".to_owned());
-    since_boot.leftovers.extend([leftover]);
-    assert!(next(&since_boot).is_some());
+    let mut freshness = NodeFreshness::default();
+    let mut next =
+        |freshness: &NodeFreshness| rule.next_condition(now, Some(&said), freshness, None);
+    assert_eq!(next(&freshness), None);
+    let leftover = (KIND.to_owned(), "from 1970".to_owned());
+    freshness.stale_conditions.extend([leftover]);
+    assert!(next(&freshness).is_some());
 }

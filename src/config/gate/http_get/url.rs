@@ -7,7 +7,7 @@ use http::Uri;
 use super::{Expect, HttpGet, Scheme};
 use crate::config::Endpoint;
 use crate::syntax::{HOST, REQUEST_PATH, SOCKET_PATH};
-use crate::text::quoted;
+use crate::text::{quoted, unbracketed};
 
 /// Reads `http://HOST[:PORT][/PATH][?QUERY]`, the same with `https`, or `unix:SOCKET[:/PATH]` for HTTP over a unix
 /// socket: `unix:/run/agent.sock:/healthz`. The socket's own path cannot have `:/` in it.
@@ -66,7 +66,7 @@ fn tcp_url(url: &str) -> Result<(Scheme, Endpoint, String), String> {
         _ => return Err(expected()),
     };
     let authority = uri.authority().ok_or_else(expected)?;
-    let host = authority.host().trim_matches(['[', ']']);
+    let host = unbracketed(authority.host());
     let port = match authority.as_str().strip_prefix(authority.host()) {
         Some("") => default_port,
         Some(_) => authority

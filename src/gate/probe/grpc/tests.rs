@@ -1,3 +1,5 @@
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::combinators::BoxBody;
@@ -17,7 +19,7 @@ use crate::gate::probe::testing::{dropping_closes, http, listen, refuse, serve, 
 type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 async fn check(spec: &Grpc) -> Outcome {
-    super::check(spec, &Busy::default()).await
+    super::check(spec, &Slot::default()).await
 }
 
 fn spec(port: u16, service: &str) -> Grpc {

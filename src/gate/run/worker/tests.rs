@@ -9,7 +9,7 @@ use super::*;
 use crate::config::{CniConfig, FileCheck, ProbeHandler, Schedule};
 use crate::gate::State;
 use crate::gate::probe::testing::soon;
-use crate::gate::report::{Evaluation, Place, Update};
+use crate::gate::report::{Evaluation, Source, Update};
 
 const CONFLIST: &str = r#"{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "p"}]}"#;
 
@@ -56,13 +56,13 @@ impl Watched {
             },
         };
         let (sender, updates) = mpsc::channel(16);
-        let place = Place {
+        let source = Source {
             evaluation: Evaluation::begin(),
-            condition: 0,
+            index: 0,
         };
-        let reporter = Reporter::new(place, sender);
+        let reporter = Reporter::new(source, sender);
         let mut task = JoinSet::new();
-        task.spawn(run(spec, Busy::default(), reporter));
+        task.spawn(run(spec, Slot::default(), reporter));
         Self {
             path,
             updates,
@@ -93,13 +93,13 @@ async fn every_change_of_a_burst_is_looked_at_however_many_there_are_between_two
 #[test]
 fn whoever_writes_without_end_is_looked_at_twenty_times_a_second() {
     let start = Instant::now();
-    let mut glances = GLANCES;
+    let mut early = EARLY;
     let mut taken = 0;
     let mut now = start;
     while now < start + Duration::from_secs(1) {
-        glances.take(now);
+        early.take(now);
         taken += 1;
-        now = glances.next_at(now).unwrap_or(now);
+        now = early.next_at(now).unwrap_or(now);
     }
     assert_eq!(taken, 20 + 19, "20 at once, then one after each 50 ms");
 }

@@ -1,83 +1,57 @@
-//! `allocatable` and `nodeCondition`: the status of the own Node. Pure.
+//! `nodeCondition`: a condition of the Node.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::Judgement;
-use super::since_boot::SinceBoot;
-use crate::config::{Allocatable, NodeCondition, shown_duration};
-use crate::gate::Outcome;
+use super::NodeOutcome;
+use crate::config::{NodeCondition, shown_duration};
+use crate::gate::{NodeFreshness, Outcome};
 use crate::node::view::NodeView;
 use crate::text::excerpt;
 
-pub(super) fn allocatable(expected: &Allocatable, node: &NodeView) -> Outcome {
-    let resource = &expected.resource;
-    let Some(Quantity(quantity)) = node.allocatable.get(resource) else {
-        return Outcome::Closed(format!("the Node has no allocatable {resource}"));
-    };
-    let seen = format!("allocatable {resource} is {}", excerpt(quantity));
-    if is_nothing(quantity) {
-        Outcome::Closed(seen)
-    } else {
-        Outcome::Open(seen)
-    }
-}
-
-/// Whether a quantity (apimachinery `resource.Quantity`: a decimal number, then a suffix or an exponent) is not above
-/// zero: it is negative, or no digit of its number is other than 0.
-fn is_nothing(quantity: &str) -> bool {
-    let number = quantity
-        .split(|c: char| c.is_ascii_alphabetic())
-        .next()
-        .unwrap_or_default();
-    number.starts_with('-') || !number.contains(|c: char| ('1'..='9').contains(&c))
-}
-
-/// `clock`: now.
-pub(super) fn condition(
+/// `clock` is the time now.
+pub(super) fn judge(
     expected: &NodeCondition,
     node: &NodeView,
-    since_boot: &SinceBoot,
+    freshness: &NodeFreshness,
     clock: Timestamp,
-) -> Judgement {
+) -> NodeOutcome {
     let kind = &expected.kind;
     let mut conditions = node.conditions.iter();
     let Some(condition) = conditions.find(|condition| condition.type_ == *kind) else {
         return Outcome::Closed(format!("the Node has no condition {kind}")).into();
     };
     let seen = format!("condition {kind} is {}", excerpt(&condition.status));
-    if let Some(when) = since_boot.leftovers.get(kind) {
+    if let Some(when) = freshness.stale_conditions.get(kind) {
         return Outcome::Unknown(format!("{seen}, but its last write is {when}")).into();
     }
-    let lasts = match expected.max_age {
-        Some(max_age) => match rest(condition, max_age, clock) {
-            Ok(rest) => Some(rest),
-            Err(why) => return Outcome::Unknown(format!("{seen}, but {why}")).into(),
+    let valid_for = expected.max_age.map(|age| valid_for(condition, age, clock));
+    match valid_for.transpose() {
+        Err(why) => Outcome::Unknown(format!("{seen}, but {why}")).into(),
+        Ok(valid_for) => NodeOutcome {
+            outcome: status(condition, &expected.status, seen),
+            valid_for,
         },
-        None => None,
-    };
-    let outcome = status(condition, &expected.status, seen);
-    Judgement { outcome, lasts }
+    }
 }
 
-/// For how long the heartbeat of a condition is young enough.
-fn rest(
+/// For how long the last heartbeat is not older than `max_age`.
+fn valid_for(
     condition: &v1::NodeCondition,
     max_age: Duration,
     clock: Timestamp,
 ) -> Result<Duration, String> {
     let Some(heartbeat) = &condition.last_heartbeat_time else {
-        return Err("has no lastHeartbeatTime: maxAge is for conditions that have one".into());
+        return Err("it has no lastHeartbeatTime, which maxAge needs".into());
     };
     let heartbeat = heartbeat.0;
     // A heartbeat from the future is as wrong as one from the past.
     let distance = clock.duration_since(heartbeat).unsigned_abs();
     if distance >= max_age {
         return Err(format!(
-            "its last heartbeat is of {heartbeat:.0}, and now is {clock:.0}: maxAge allows {}",
+            "its last heartbeat, {heartbeat:.0}, is too far from the current time, {clock:.0}: maxAge is {}",
             shown_duration(max_age)
         ));
     }
@@ -92,13 +66,17 @@ fn status(condition: &v1::NodeCondition, expected: &str, seen: String) -> Outcom
     if condition.status == expected {
         return Outcome::Open(seen);
     }
-    let told = [&condition.reason, &condition.message];
-    let told = told.into_iter().flatten().filter(|text| !text.is_empty());
-    let told = told.map(|text| excerpt(text));
-    let parts: Vec<_> = std::iter::once(format!("{seen}, not {expected}"))
-        .chain(told)
-        .collect();
-    Outcome::Closed(parts.join(": "))
+    let mut reason = format!("{seen}, not {expected}");
+    let details = [&condition.reason, &condition.message];
+    for detail in details
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty())
+    {
+        reason.push_str(": ");
+        reason.push_str(&excerpt(detail));
+    }
+    Outcome::Closed(reason)
 }
 
 #[cfg(test)]
@@ -112,50 +90,20 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
     }
 
-    #[test]
-    fn a_resource_is_there_if_its_quantity_is_above_zero() {
-        let expected = Allocatable {
-            resource: "nvidia.com/gpu".into(),
-        };
-        let look = |quantity: &str| {
-            let other = "nvidia.com/gpu.shared";
-            let status = json!({"allocatable": {"nvidia.com/gpu": quantity, other: "7"}});
-            allocatable(&expected, &node(&status))
-        };
-        for quantity in ["", "0", "0k", "0Ki", "0.0", "0e3", "-1", "-0", "+0m"] {
-            let seen = format!("allocatable nvidia.com/gpu is {quantity}");
-            assert_eq!(look(quantity), Outcome::Closed(seen));
-        }
-        for quantity in [
-            "1", "8", "500m", "0.5", ".5", "1e3", "1E3", "10", "1E", "+2", "107374Ki",
-        ] {
-            let seen = format!("allocatable nvidia.com/gpu is {quantity}");
-            assert_eq!(look(quantity), Outcome::Open(seen));
-        }
-        for status in [
-            json!({}),
-            json!({"allocatable": null}),
-            json!({"allocatable": {"nvidia.com/gpu.shared": "1"}, "capacity": {"nvidia.com/gpu": "1"}}),
-        ] {
-            let missing = Outcome::Closed("the Node has no allocatable nvidia.com/gpu".into());
-            assert_eq!(allocatable(&expected, &node(&status)), missing, "{status}");
-        }
-    }
-
     fn look(wanted: &str, conditions: &Value) -> Outcome {
         let expected = NodeCondition {
             kind: "Ready".into(),
             status: wanted.into(),
             max_age: None,
         };
-        let judgement = condition(
+        let seen = judge(
             &expected,
             &node(&json!({"conditions": conditions})),
-            &SinceBoot::default(),
+            &NodeFreshness::default(),
             Timestamp::UNIX_EPOCH,
         );
-        assert_eq!(judgement.lasts, None, "unless it has a maxAge");
-        judgement.outcome
+        assert_eq!(seen.valid_for, None, "unless it has a maxAge");
+        seen.outcome
     }
 
     #[test]
@@ -219,12 +167,12 @@ mod tests {
             (
                 "Ready",
                 "True",
-                Outcome::Unknown("condition Ready is True, but its last write is of old".into()),
+                Outcome::Unknown("condition Ready is True, but its last write is from 1970".into()),
             ),
             (
                 "Ready",
                 "False",
-                Outcome::Unknown("condition Ready is True, but its last write is of old".into()),
+                Outcome::Unknown("condition Ready is True, but its last write is from 1970".into()),
             ),
             (
                 "Other",
@@ -237,13 +185,13 @@ mod tests {
                 status: wanted.into(),
                 max_age: Some(Duration::from_mins(1)),
             };
-            let since_boot = SinceBoot {
-                leftovers: [("Ready".to_owned(), "of old".to_owned())].into(),
-                ..SinceBoot::default()
+            let freshness = NodeFreshness {
+                stale_conditions: [("Ready".to_owned(), "from 1970".to_owned())].into(),
+                ..NodeFreshness::default()
             };
             let node = node(&json!({"conditions": conditions}));
-            let seen = condition(&expected_condition, &node, &since_boot, Timestamp::now());
-            assert_eq!((seen.outcome, seen.lasts), (expected, None));
+            let seen = judge(&expected_condition, &node, &freshness, Timestamp::now());
+            assert_eq!((seen.outcome, seen.valid_for), (expected, None));
         }
     }
 
@@ -259,28 +207,28 @@ mod tests {
             let conditions =
                 json!([{"type": "Ready", "status": status, "lastHeartbeatTime": heartbeat}]);
             let node = node(&json!({"conditions": conditions}));
-            let seen = condition(&expected, &node, &SinceBoot::default(), clock);
-            (seen.outcome, seen.lasts)
+            let seen = judge(&expected, &node, &NodeFreshness::default(), clock);
+            (seen.outcome, seen.valid_for)
         };
         let open = || Outcome::Open("condition Ready is True".into());
-        let lasts = |seconds| Some(Duration::from_secs(seconds));
+        let valid_for = |seconds| Some(Duration::from_secs(seconds));
         let at = |time: &str| json!(format!("2026-03-01T{time}Z"));
-        assert_eq!(look("True", at("12:00:00")), (open(), lasts(600)));
-        assert_eq!(look("True", at("11:50:01")), (open(), lasts(1)));
-        assert_eq!(look("True", at("12:00:05")), (open(), lasts(605)));
+        assert_eq!(look("True", at("12:00:00")), (open(), valid_for(600)));
+        assert_eq!(look("True", at("11:50:01")), (open(), valid_for(1)));
+        assert_eq!(look("True", at("12:00:05")), (open(), valid_for(605)));
         let closed = Outcome::Closed("condition Ready is False, not True".into());
-        assert_eq!(look("False", at("11:55:00")), (closed, lasts(300)));
+        assert_eq!(look("False", at("11:55:00")), (closed, valid_for(300)));
         for time in ["11:50:00", "12:10:00"] {
             let reason = format!(
-                "condition Ready is True, but its last heartbeat is of 2026-03-01T{time}Z, and now is \
-                 2026-03-01T12:00:00Z: maxAge allows 10m"
+                "condition Ready is True, but its last heartbeat, 2026-03-01T{time}Z, is too far from the current \
+                 time, 2026-03-01T12:00:00Z: maxAge is 10m"
             );
             assert_eq!(look("True", at(time)), (Outcome::Unknown(reason), None));
         }
-        let (without, lasts) = look("True", Value::Null);
+        let (without, valid_for) = look("True", Value::Null);
         let reason = without.message().contains("has no lastHeartbeatTime");
         assert!(
-            without.is_unknown() && reason && lasts.is_none(),
+            without.is_unknown() && reason && valid_for.is_none(),
             "{without:?}"
         );
     }

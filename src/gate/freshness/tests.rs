@@ -34,12 +34,12 @@ fn beating(version: u64, boot_id: &str, heartbeat: &str) -> NodeView {
     node(version, boot_id, &json!([ready(heartbeat)]))
 }
 
-fn witness() -> NodeWitness {
-    NodeWitness::new(Some(THIS.into()))
+fn tracker() -> FreshnessTracker {
+    FreshnessTracker::new(Some(THIS.into()))
 }
 
-fn first_sight(node: &NodeView) -> SinceBoot {
-    witness().see(node, Some(span()), Instant::now())
+fn first_sight(node: &NodeView) -> NodeFreshness {
+    tracker().track(node, Some(span()), Instant::now())
 }
 
 #[test]
@@ -62,36 +62,36 @@ fn the_kubelet_has_reported_if_neither_boot_id_nor_heartbeat_is_of_another_boot(
         let conditions: Vec<_> = heartbeat.into_iter().map(ready).collect();
         let seen = first_sight(&node(1, boot_id, &json!(conditions)));
         let case = format!("{boot_id} {heartbeat:?}");
-        assert_eq!(seen.kubelet.is_none(), expected, "{case}: {seen:?}");
+        assert_eq!(seen.no_report.is_none(), expected, "{case}: {seen:?}");
         assert!(!seen.pods_synced, "{case}");
     }
     let upper = beating(1, &THIS.to_uppercase(), SINCE);
-    assert_eq!(first_sight(&upper).kubelet, None);
+    assert_eq!(first_sight(&upper).no_report, None);
 }
 
 #[test]
 fn the_reason_has_both_boots_or_both_times() {
-    let reason = |node: &NodeView| first_sight(node).kubelet.unwrap();
+    let reason = |node: &NodeView| first_sight(node).no_report.unwrap();
     let head = "the kubelet has not reported since this boot";
     assert_eq!(
         reason(&beating(1, OTHER, SINCE)),
-        format!("{head}: the Node has boot ID {OTHER}, and this boot is {THIS}")
+        format!("{head}: the Node has boot ID {OTHER}, and this boot has {THIS}")
     );
     assert_eq!(
         reason(&beating(1, THIS, BEFORE)),
-        format!("{head}: its last heartbeat is of {BEFORE}, before the boot at {AT_THE_BOOT}")
+        format!("{head}: its last heartbeat is from {BEFORE}, before the boot at {AT_THE_BOOT}")
     );
     assert_eq!(
         reason(&beating(1, THIS, TO_COME)),
         format!(
-            "{head}: its last heartbeat is of {TO_COME}, a time to come: now is 2026-03-01T12:05:00Z, and the boot was \
+            "{head}: its last heartbeat is from {TO_COME}, which is in the future: now is 2026-03-01T12:05:00Z, and the boot was \
              at {AT_THE_BOOT}"
         )
     );
-    let without_clock = witness().see(&beating(1, THIS, SINCE), None, Instant::now());
+    let without_clock = tracker().track(&beating(1, THIS, SINCE), None, Instant::now());
     assert_eq!(
-        without_clock.kubelet.unwrap(),
-        format!("{head}: its last heartbeat is of {SINCE}, and the boot time is unknown")
+        without_clock.no_report.unwrap(),
+        format!("{head}: its last heartbeat is from {SINCE}, and the boot time is unknown")
     );
 }
 
@@ -102,17 +102,17 @@ fn only_the_heartbeats_of_the_kubelets_conditions_are_its_reports() {
     let of_others =
         json!({"type": "NetworkUnavailable", "status": "False", "lastHeartbeatTime": SINCE});
     let seen = first_sight(&node(1, THIS, &json!([marked, of_others])));
-    assert!(seen.kubelet.is_some());
+    assert!(seen.no_report.is_some());
     let pressure = json!({"type": "PIDPressure", "status": "False", "lastHeartbeatTime": SINCE});
     let seen = first_sight(&node(1, THIS, &json!([marked, pressure])));
-    assert_eq!(seen.kubelet, None);
+    assert_eq!(seen.no_report, None);
 }
 
 #[test]
 fn a_report_that_is_seen_counts_whatever_its_time_and_its_boot_id() {
     for boot_id in [THIS, OTHER, ""] {
-        let (mut witness, now) = (witness(), Instant::now());
-        let mut look = |node: &NodeView| witness.see(node, Some(span()), now).kubelet.is_none();
+        let (mut tracker, now) = (tracker(), Instant::now());
+        let mut look = |node: &NodeView| tracker.track(node, Some(span()), now).no_report.is_none();
         assert!(!look(&node(1, boot_id, &json!([]))) || boot_id != OTHER);
         // That it appears is no second report.
         assert!(!look(&beating(2, boot_id, BEFORE)), "{boot_id}");
@@ -130,23 +130,26 @@ fn a_report_that_is_seen_counts_whatever_its_time_and_its_boot_id() {
 
 #[test]
 fn what_counted_once_counts_when_the_clock_is_set() {
-    let (mut witness, now) = (witness(), Instant::now());
+    let (mut tracker, now) = (tracker(), Instant::now());
     let other = json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": SINCE});
     let node = node(1, THIS, &json!([ready(SINCE), other]));
-    let expected = SinceBoot::default();
-    assert_eq!(witness.see(&node, Some(span()), now), expected);
+    let expected = NodeFreshness::default();
+    assert_eq!(tracker.track(&node, Some(span()), now), expected);
     let set = Span {
         boot: TO_COME.parse().unwrap(),
         now: "2026-03-01T20:05:00Z".parse().unwrap(),
     };
-    assert_eq!(witness.see(&node, Some(set), now), expected);
-    assert_ne!(NodeWitness::new(None).see(&node, Some(set), now), expected);
+    assert_eq!(tracker.track(&node, Some(set), now), expected);
+    assert_ne!(
+        FreshnessTracker::new(None).track(&node, Some(set), now),
+        expected
+    );
 }
 
 #[test]
 fn another_node_and_one_that_a_backup_brought_back_are_looked_at_afresh() {
-    let (mut witness, now) = (witness(), Instant::now());
-    let mut look = |node: &NodeView| witness.see(node, Some(span()), now).kubelet.is_none();
+    let (mut tracker, now) = (tracker(), Instant::now());
+    let mut look = |node: &NodeView| tracker.track(node, Some(span()), now).no_report.is_none();
     assert!(look(&beating(10, THIS, SINCE)));
     assert!(!look(&beating(9, THIS, BEFORE)));
     assert!(look(&beating(11, THIS, SINCE)));
@@ -169,10 +172,10 @@ fn a_condition_is_as_new_as_its_last_write() {
         let kind = "example.com/Ready";
         let other = json!({"type": kind, "status": "True", "lastHeartbeatTime": heartbeat, "lastTransitionTime": transition});
         let seen = first_sight(&node(1, THIS, &json!([ready(SINCE), other])));
-        let leftovers = seen.leftovers.get(kind);
-        let time = leftovers.and_then(|when| when.strip_prefix("of ")?.split(',').next());
+        let stale = seen.stale_conditions.get(kind);
+        let time = stale.and_then(|when| when.strip_prefix("from ")?.split(',').next());
         assert_eq!(time, expected, "{heartbeat:?} {transition:?}");
-        assert_eq!(seen.leftovers.len(), usize::from(expected.is_some()));
+        assert_eq!(seen.stale_conditions.len(), usize::from(expected.is_some()));
     }
 }
 
@@ -180,26 +183,30 @@ fn a_condition_is_as_new_as_its_last_write() {
 fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
     let start = Instant::now();
     let at = |minutes: u32| start + minutes * MINUTE;
-    let mut witness = witness();
-    let mut look = |node: &NodeView, now| witness.see(node, Some(span()), now).pods_synced;
+    let mut tracker = tracker();
+    let mut look = |node: &NodeView, now| tracker.track(node, Some(span()), now).pods_synced;
     assert!(!look(&beating(1, THIS, BEFORE), at(0)));
     assert!(!look(&beating(2, THIS, SINCE), at(5)));
     assert!(!look(&beating(3, THIS, "2026-03-01T12:05:00Z"), at(14)));
     assert!(look(&beating(4, THIS, "2026-03-01T12:05:00Z"), at(15)));
 
     let silent = beating(1, THIS, SINCE);
-    let mut witness = NodeWitness::new(None);
+    let mut tracker = FreshnessTracker::new(None);
     for minutes in [0, 60] {
         assert!(
-            !witness.see(&silent, Some(span()), at(minutes)).pods_synced,
+            !tracker
+                .track(&silent, Some(span()), at(minutes))
+                .pods_synced,
             "it has reported once"
         );
     }
     let without = node(1, THIS, &json!([]));
-    let mut witness = NodeWitness::new(None);
+    let mut tracker = FreshnessTracker::new(None);
     for minutes in [0, 60] {
         assert!(
-            !witness.see(&without, Some(span()), at(minutes)).pods_synced,
+            !tracker
+                .track(&without, Some(span()), at(minutes))
+                .pods_synced,
             "nothing tells that it is there"
         );
     }

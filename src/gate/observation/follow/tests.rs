@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use serde_json::json;
 use tokio::time::timeout;
 
 use super::*;
-use crate::gate::report::{Evaluation, Place, Update};
+use crate::gate::report::{Evaluation, Source, Update};
 
 /// How long a test waits for what must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -25,33 +27,39 @@ async fn reported(updates: &mut mpsc::Receiver<Update>) -> Outcome {
 
 #[tokio::test]
 async fn what_the_node_says_later_of_the_objects_is_heard_without_news_of_them() {
-    let (updates, mut told) = mpsc::channel(1);
-    let place = Place {
+    let (updates, mut reported_updates) = mpsc::channel(1);
+    let source = Source {
         evaluation: Evaluation::begin(),
-        condition: 0,
+        index: 0,
     };
-    let mut reporter = Reporter::new(place, updates);
-    let (news, heard) = mpsc::channel(QUEUE);
+    let mut reporter = Reporter::new(source, updates);
+    let (sender, watched) = mpsc::channel(QUEUE);
     let (node, known) = watch::channel(NodeSnapshot::default());
-    let judge = |objects: &HashMap<String, Named>, since_boot: &SinceBoot| {
-        if since_boot.pods_synced {
+    let judge = |objects: &HashMap<String, Named>, freshness: &NodeFreshness| {
+        if freshness.pods_synced {
             Outcome::Open(objects.len().to_string())
         } else {
             Outcome::Unknown(objects.len().to_string())
         }
     };
-    let mut failure = Repetition::default();
+    let mut failure = RepeatFilter::default();
     let script = async {
         let object = json!({"metadata": {"name": "a", "uid": "1", "resourceVersion": "1"}});
         let object = serde_json::from_value(object).unwrap();
-        news.send(WatchUpdate::Object(object)).await.unwrap();
+        sender.send(WatchUpdate::Object(object)).await.unwrap();
         node.send_modify(|node| node.watching = true);
-        news.send(WatchUpdate::Synced).await.unwrap();
-        assert_eq!(reported(&mut told).await, Outcome::Unknown("1".into()));
-        node.send_modify(|node| node.since_boot.pods_synced = true);
-        assert_eq!(reported(&mut told).await, Outcome::Open("1".into()));
-        drop(news);
+        sender.send(WatchUpdate::Synced).await.unwrap();
+        assert_eq!(
+            reported(&mut reported_updates).await,
+            Outcome::Unknown("1".into())
+        );
+        node.send_modify(|node| node.freshness.pods_synced = true);
+        assert_eq!(
+            reported(&mut reported_updates).await,
+            Outcome::Open("1".into())
+        );
+        drop(sender);
     };
-    let listening = listen(heard, "/", known, &mut failure, &mut reporter, judge);
-    tokio::join!(listening, script);
+    let applying = apply(watched, "/", known, &mut failure, &mut reporter, judge);
+    tokio::join!(applying, script);
 }
