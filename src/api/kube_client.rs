@@ -1,28 +1,33 @@
-//! A client for the parts of kube that want one.
+//! A client for the parts of kube that need one.
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::Full;
 use kube::Client;
 use kube::client::Body;
 use tower::{BoxError, service_fn};
 
-use super::{ApiError, ApiServer, whole};
+use super::{ApiError, ApiServer, Verb, whole};
 
 impl ApiServer {
-    /// A client whose requests go the way of all others: on their connection, with the credentials of the moment, within
-    /// the same time. What goes wrong is an [`ApiError`] in a [`kube::Error`], see [`ApiError::from`].
+    /// A client for kube's Event recorder, which creates Events and patches them. Its requests use the same connection,
+    /// credentials and time-out as all others. A failure is an [`ApiError`] in a [`kube::Error`]: see [`ApiError::from`].
     ///
-    /// It is for what does not matter: no failure of it makes the requests of the main job connect anew.
+    /// Events are best effort: a failure does not make other requests reconnect.
     pub fn kube_client(self: Arc<Self>) -> Client {
         let service = service_fn(move |request: Request<Body>| {
             let api = Arc::clone(&self);
             async move {
+                let verb = match *request.method() {
+                    Method::POST => Verb::Create,
+                    _ => Verb::Patch,
+                };
                 let (head, body) = request.into_parts();
                 let body = body.collect_bytes().await?.to_vec();
-                let answer = api.send(Request::from_parts(head, body), whole).await;
-                let answer = answer.inspect_err(|error| api.failed(error))?;
+                let request = Request::from_parts(head, body);
+                let answer = api.send(verb, request, whole).await;
+                let answer = answer.inspect_err(|error| api.record(error))?;
                 Ok::<_, BoxError>(Response::new(Full::new(answer)))
             }
         });
@@ -30,7 +35,7 @@ impl ApiServer {
     }
 }
 
-/// Of a client that was lent.
+/// An error of [`ApiServer::kube_client`].
 impl From<kube::Error> for ApiError {
     fn from(error: kube::Error) -> Self {
         match error {

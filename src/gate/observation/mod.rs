@@ -203,18 +203,18 @@ async fn listen<T: Object>(
             Ok(()) = node.changed() => None,
         };
         match news {
-            Some(WatchUpdate::Object(object)) => {
+            Some(WatchUpdate::Apply(object)) => {
                 objects.insert(object.metadata().uid.clone(), object);
             }
-            Some(WatchUpdate::Gone(uid)) => _ = objects.remove(&uid),
-            Some(WatchUpdate::Synced) => {
+            Some(WatchUpdate::Delete(uid)) => _ = objects.remove(&uid),
+            Some(WatchUpdate::InitDone) => {
                 is_synced = true;
                 if failure.end() {
                     info!(path, "watching for a gate again");
                 }
             }
-            // By `Synced` it says when it has told all again.
-            Some(WatchUpdate::Afresh | WatchUpdate::Ended(None)) | None => {}
+            // `InitDone` follows when all objects have been sent again.
+            Some(WatchUpdate::Init | WatchUpdate::Ended(None)) | None => {}
             Some(WatchUpdate::Ended(Some(error))) => {
                 is_synced = false;
                 let error = error.to_string();
@@ -224,7 +224,7 @@ async fn listen<T: Object>(
                 let reason = format!("cannot watch {path}: {error}");
                 reporter.report(&Outcome::Unknown(reason)).await;
             }
-            Some(WatchUpdate::Outdated) => {
+            Some(WatchUpdate::Stale) => {
                 is_synced = false;
                 let reason = format!("cannot watch {path} now: the next watch takes long to begin");
                 reporter.report(&Outcome::Unknown(reason)).await;

@@ -44,9 +44,9 @@ async fn what_the_node_says_later_of_the_objects_is_heard_without_news_of_them()
     let script = async {
         let object = json!({"metadata": {"name": "a", "uid": "1", "resourceVersion": "1"}});
         let object = serde_json::from_value(object).unwrap();
-        news.send(WatchUpdate::Object(object)).await.unwrap();
+        news.send(WatchUpdate::Apply(object)).await.unwrap();
         node.send_modify(|node| node.watching = true);
-        news.send(WatchUpdate::Synced).await.unwrap();
+        news.send(WatchUpdate::InitDone).await.unwrap();
         assert_eq!(reported(&mut told).await, Outcome::Unknown("1".into()));
         node.send_modify(|node| node.since_boot.pods_synced = true);
         assert_eq!(reported(&mut told).await, Outcome::Open("1".into()));

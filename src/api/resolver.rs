@@ -1,4 +1,4 @@
-//! The address of the API server, where it is given by a name.
+//! Looks up the addresses of the API server, where its URL has a name.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -10,11 +10,9 @@ use tower::util::{ServiceFn, service_fn};
 
 use crate::blocking::{Places, joined};
 
-/// Names that are being looked up. A look-up outlives the request that it is for while DNS, or the file system of
-/// `/etc/hosts`, is silent.
+/// Names that are being looked up. While DNS or the file system of `/etc/hosts` hangs, a look-up outlives its request.
 static NAMES: Places = Places::new();
 
-/// [`resolve`] for a connector.
 pub(super) type Resolver = ServiceFn<fn(Name) -> BoxFuture<'static, Addresses>>;
 
 type Addresses = io::Result<IntoIter<SocketAddr>>;
@@ -26,7 +24,7 @@ pub(super) fn resolver() -> Resolver {
 /// Asks the system's resolver, which blocks.
 async fn resolve(name: Name) -> Addresses {
     let entry = NAMES.enter(name.as_str().as_ref()).await;
-    // The connector puts the port in.
+    // The connector sets the port.
     joined(&mut entry.spawn(move || (name.as_str(), 0).to_socket_addrs())).await
 }
 
