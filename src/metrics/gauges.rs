@@ -1,4 +1,4 @@
-//! How things are, from the status snapshot.
+//! Gauges of the current state, from the status snapshot.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::status::{PolicyStatus, RuleStatus, Status};
 
 const GATE_STATES: [State; 3] = [State::Open, State::Closed, State::Unknown];
 
-/// A state has a series for each of its words, of which one is 1, as in kube-state-metrics.
+/// A state has a series for each of its words. One of them is 1, as in kube-state-metrics.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Result {
     let no_labels: [(&str, &str); 0] = [];
     let configuration = &status.configuration;
@@ -24,14 +24,14 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
     family(
         encoder,
         "untaint_config_reloads",
-        "Times that the configuration file was another one, by whether that became active.",
+        "Changes of the configuration file, by whether the new configuration became active.",
         results.map(|(result, count)| ([("result", result)], ConstCounter::new(count))),
     )?;
-    // The names of these two are those of Prometheus' own.
+    // Prometheus has metrics of these two names for its own configuration.
     family(
         encoder,
         "untaint_config_last_reload_successful",
-        "Whether the configuration file, as it is now, is the active one.",
+        "Whether the current configuration file is the active one.",
         [(no_labels, is(!configuration.failing))],
     )?;
     let loaded = ConstGauge::new(configuration.loaded.as_second());
@@ -52,7 +52,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
     family(
         encoder,
         "untaint_policy_state",
-        "Whether an admission policy holds the account, as the agent has seen it.",
+        "Whether an admission policy holds the account, as far as the agent knows.",
         policy,
     )?;
     let rules = &status.rules;
