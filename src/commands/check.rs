@@ -1,4 +1,4 @@
-//! `untaint check`: each gate once, and why it is what it is.
+//! `untaint check`: evaluates each gate once.
 
 use super::{Failure, print};
 use crate::cli::{CheckArgs, Exit};
@@ -28,7 +28,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     Ok(if all_open { Exit::Done } else { Exit::NotReady })
 }
 
-/// Columns as wide as their widest cell; the last one as it comes.
+/// All columns but the last are as wide as their widest cell.
 fn table(rows: &[[String; 4]]) -> String {
     let width = |column: usize| {
         rows.iter()
