@@ -1,13 +1,13 @@
 //! `untaint check`: evaluates each gate once.
 
 use super::{Failure, print};
-use crate::cli::{CheckArgs, Exit};
+use crate::cli::{ConfigOrGates, Exit};
 use crate::gate::run;
 
 const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "WHY"];
 
-pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
-    let configuration = args.gates.configuration(None).await?;
+pub(super) async fn check(gates: ConfigOrGates) -> Result<Exit, Failure> {
+    let configuration = gates.configuration(None).await?;
     let mut rows = vec![HEADER.map(str::to_owned)];
     let mut all_open = true;
     for rule in &configuration.rules {
