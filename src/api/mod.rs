@@ -43,7 +43,6 @@ const MAX_ANSWER: usize = 8 << 20;
 /// The API server as this process sees it. Where the server speaks HTTP/2, one connection serves all requests.
 pub struct ApiServer {
     credentials: Arc<Credentials>,
-    url: Uri,
     list_method: Mutex<ListMethod>,
     traffic: Traffic,
     last_failure: Sender<Option<Incident>>,
@@ -55,7 +54,6 @@ impl ApiServer {
         let last_failure = Sender::default();
         let credentials = Credentials::new(source, last_failure.clone()).await?;
         Ok(Self {
-            url: credentials.url(),
             credentials: Arc::new(credentials),
             list_method: Mutex::new(ListMethod::Streaming),
             traffic: Traffic::default(),
@@ -63,9 +61,9 @@ impl ApiServer {
         })
     }
 
-    /// The server's URL at the start.
-    pub fn url(&self) -> &Uri {
-        &self.url
+    /// The URL of the server.
+    pub fn url(&self) -> Uri {
+        self.credentials.url()
     }
 
     /// The metrics of the requests.

@@ -149,18 +149,14 @@ impl Traffic {
         }
     }
 
-    /// The counters of the watch of the collection at `path`.
-    pub(super) fn restarts(&self, path: &str) -> Restarts {
+    /// The counters of the restarts of a watch: after a clean end, and after a failure.
+    pub(super) fn restarts(&self, path: &str) -> [Counter; 2] {
         let resource = path.rsplit('/').next().unwrap_or_default();
-        let counter = |reason: &'static str| {
+        ["ended", "failed"].map(|reason| {
             let resource = resource.to_owned().into();
             let labels = [("resource", resource), ("reason", reason.into())];
             self.restarts.get_or_create_owned(&labels)
-        };
-        Restarts {
-            ended: counter("ended"),
-            failed: counter("failed"),
-        }
+        })
     }
 }
 
@@ -182,12 +178,6 @@ impl Drop for Counted<'_> {
             durations.observe(self.started.elapsed().as_secs_f64());
         }
     }
-}
-
-/// Counts the restarts of a watch by what came before.
-pub(super) struct Restarts {
-    pub(super) ended: Counter,
-    pub(super) failed: Counter,
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub async fn run<T: Object>(
     updates: mpsc::Sender<WatchUpdate<T>>,
     urgent: watch::Receiver<bool>,
 ) {
-    let restarts = api.traffic.restarts(&collection.path);
+    let [clean_restarts, failed_restarts] = api.traffic.restarts(&collection.path);
     let mut watch = Watch::new(api, collection, updates);
     let mut pace = Pace::new(urgent);
     loop {
@@ -121,14 +121,14 @@ pub async fn run<T: Object>(
                 api.fall_back_to(ListMethod::ListThenConfirmedWatch);
                 // The connection may be what holds the list back.
                 api.credentials.reconnect();
-                restarts.failed.inc();
+                failed_restarts.inc();
                 if watch.end(error).await.is_err() {
                     return;
                 }
                 continue;
             }
-            Some(_) => restarts.failed.inc(),
-            None => restarts.ended.inc(),
+            Some(_) => failed_restarts.inc(),
+            None => clean_restarts.inc(),
         };
         let refused = error.as_ref().is_some_and(ApiError::refuses_credentials);
         let renewed = api.renewed();

@@ -105,17 +105,19 @@ fn from_file(path: &Path) -> Result<Content, String> {
         config.root_cert = Some(authority(&mut texts, &file)?);
     }
     let user = &mut config.auth_info;
-    if let Some(file) = user.client_certificate.take().map(beside)
-        && user.client_certificate_data.is_none()
-    {
-        let text = texts.read(&file)?;
-        user.client_certificate_data = Some(BASE64_STANDARD.encode(text));
+    let mut encoded = |file| {
+        texts
+            .read(&beside(file))
+            .map(|text| BASE64_STANDARD.encode(text))
+    };
+    if let (Some(file), None) = (
+        user.client_certificate.take(),
+        &user.client_certificate_data,
+    ) {
+        user.client_certificate_data = Some(encoded(file)?);
     }
-    if let Some(file) = user.client_key.take().map(beside)
-        && user.client_key_data.is_none()
-    {
-        let text = texts.read(&file)?;
-        user.client_key_data = Some(BASE64_STANDARD.encode(text).into());
+    if let (Some(file), None) = (user.client_key.take(), &user.client_key_data) {
+        user.client_key_data = Some(encoded(file)?.into());
     }
     let token_file = user.token_file.take().map(beside);
     let authorization = match authorization(user)? {
