@@ -2,7 +2,7 @@
 
 mod manifests;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -19,8 +19,7 @@ use crate::text::without_secrets;
 
 pub use manifests::{DEFAULT_IMAGE, ManifestsArgs, TenantArgs};
 
-const DEFAULT_LISTEN: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9468);
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9468);
 
 /// Exit codes. Scripts, hooks and init containers rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +89,7 @@ impl Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Watch the own Node and remove its start-up taints when their gates are open, until stopped.
+    /// Watch the Node that this process runs on, and remove its start-up taints when their gates are open.
     Run(RunArgs),
     /// Wait until every gate is open. Does not use the API server.
     Wait(WaitArgs),
@@ -143,7 +142,8 @@ pub struct RunArgs {
     pub taint: Option<TaintMatcher>,
     #[command(flatten)]
     pub gates: GateArgs,
-    /// The name of the own Node. In a pod, set NODE_NAME from spec.nodeName. untaint never guesses it from the host's name.
+    /// The name of the Node that this process runs on. In a pod, set NODE_NAME from spec.nodeName. untaint never guesses it
+    /// from the host's name.
     #[arg(long, env = "NODE_NAME", value_name = "NAME")]
     pub node_name: Option<String>,
     /// A kubeconfig. Without it, untaint uses the pod's ServiceAccount.
@@ -214,7 +214,6 @@ pub struct GateArgs {
     pub file: Vec<PathBuf>,
 }
 
-/// `--listen`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
     Off,

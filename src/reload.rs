@@ -165,9 +165,9 @@ impl Followed {
         if self.status.failing && last.is_some_and(|last| last.message == message) {
             return None;
         }
-        let aloud = self.allowance.take(Instant::now());
+        let is_in_limit = self.allowance.take(Instant::now());
         for problem in message.lines() {
-            if aloud {
+            if is_in_limit {
                 error!(problem, "the configuration is bad; the active one stays");
             } else {
                 debug!(problem, "the configuration is bad; the active one stays");

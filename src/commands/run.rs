@@ -117,11 +117,11 @@ fn own_node(name: Option<&str>) -> Result<String, Failure> {
         env: [{name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]";
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Err(Failure::Usage(format!(
-            "the name of the own Node is unknown: {REMEDY}"
+            "the name of the Node is unknown: {REMEDY}"
         )));
     };
     config::parse_node_name(name)
-        .map_err(|error| Failure::Usage(format!("the name of the own Node {error}: {REMEDY}")))
+        .map_err(|error| Failure::Usage(format!("the name of the Node {error}: {REMEDY}")))
 }
 
 fn log_start(configuration: &ConfigurationStatus, node: &str, api: &ApiServer) {

@@ -35,7 +35,7 @@ const LIMIT: TokenBucket = TokenBucket::new(5, Duration::from_mins(1));
 /// Within this time, kube's recorder counts the same Event as a repetition.
 const REPETITION: Duration = Duration::from_mins(6);
 
-/// The two ends of a queue of Events for this Node.
+/// The two ends of a queue of Events for this Node. Call it on the runtime: the client starts a task.
 pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
     let (queue, waiting) = mpsc::channel(QUEUE);
     let given_up = Arc::default();
@@ -46,9 +46,9 @@ pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
     };
     let publisher = Publisher {
         waiting,
+        client: Arc::clone(&api).kube_client(),
         api,
         node_name,
-        client: None,
         recorders: HashMap::new(),
         tokens: HashMap::new(),
         backoff: Backoff::new(RETRY_BASE),
@@ -116,8 +116,7 @@ pub struct Publisher {
     waiting: mpsc::Receiver<Waiting>,
     api: Arc<ApiServer>,
     node_name: String,
-    /// `None` until the first Event.
-    client: Option<Client>,
+    client: Client,
     /// By note, with the time of the last use. A recorder ignores the note when it looks for repetitions: with only one, a
     /// removal for the next rule would count as a second one for the rule before.
     recorders: HashMap<String, (Instant, Recorder)>,
@@ -209,15 +208,12 @@ impl Publisher {
         let now = Instant::now();
         self.recorders
             .retain(|_, (used, _)| now - *used < REPETITION);
-        let client = self
-            .client
-            .get_or_insert_with(|| Arc::clone(&self.api).kube_client());
         let fresh = || {
             let reporter = Reporter {
                 controller: CONTROLLER.into(),
                 instance: Some(self.node_name.chars().take(MAX_INSTANCE).collect()),
             };
-            (now, Recorder::new(client.clone(), reporter))
+            (now, Recorder::new(self.client.clone(), reporter))
         };
         let (used, recorder) = self.recorders.entry(note.to_owned()).or_insert_with(fresh);
         *used = now;

@@ -106,17 +106,17 @@ fn from_file(path: &Path) -> Result<Content, String> {
     }
     let user = &mut config.auth_info;
     let mut encoded = |file| {
-        texts
-            .read(&beside(file))
-            .map(|text| BASE64_STANDARD.encode(text))
+        let text = texts.read(&beside(file))?;
+        Ok::<_, String>(BASE64_STANDARD.encode(text))
     };
-    if let (Some(file), None) = (
-        user.client_certificate.take(),
-        &user.client_certificate_data,
-    ) {
+    if let Some(file) = user.client_certificate.take()
+        && user.client_certificate_data.is_none()
+    {
         user.client_certificate_data = Some(encoded(file)?);
     }
-    if let (Some(file), None) = (user.client_key.take(), &user.client_key_data) {
+    if let Some(file) = user.client_key.take()
+        && user.client_key_data.is_none()
+    {
         user.client_key_data = Some(encoded(file)?.into());
     }
     let token_file = user.token_file.take().map(beside);
