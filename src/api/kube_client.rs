@@ -47,3 +47,47 @@ impl From<kube::Error> for ApiError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::prometheus_text;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+    use crate::api::Source;
+
+    /// There is no server.
+    async fn api() -> Arc<ApiServer> {
+        let kubeconfig = "
+            apiVersion: v1
+            kind: Config
+            clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]
+            users: [{name: u, user: {}}]
+            contexts: [{name: x, context: {cluster: c, user: u}}]
+            current-context: x";
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), kubeconfig).unwrap();
+        let source = Source::Kubeconfig(file.path().to_owned());
+        Arc::new(ApiServer::new(source).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_event_is_counted_as_created_or_patched_and_its_failure_is_recorded() {
+        let api = api().await;
+        let mut registry = Registry::default();
+        api.traffic().register(&mut registry);
+        let client = Arc::clone(&api).kube_client();
+        for (method, verb) in [(Method::POST, "create"), (Method::PATCH, "patch")] {
+            let request = Request::builder().method(method).uri("/api/v1/events");
+            let answer = client.send(request.body(Body::empty()).unwrap()).await;
+            let error = ApiError::from(answer.unwrap_err());
+            assert!(matches!(error, ApiError::Transport(_)), "{error}");
+            let recorded = api.last_failure().borrow().clone().unwrap();
+            assert_eq!(recorded.message, error.to_string());
+            let mut page = String::new();
+            prometheus_text::encode(&mut page, &registry).unwrap();
+            let line = format!(r#"untaint_api_requests_total{{verb="{verb}",code="error"}} 1"#);
+            assert!(page.lines().any(|found| found == line), "{line} in {page}");
+        }
+    }
+}

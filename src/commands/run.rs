@@ -1,5 +1,7 @@
 //! `untaint run`.
 
+use std::future::pending;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,16 +48,14 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let (pings, pinged) = mpsc::channel(1);
     let counters = Counters::default();
     let metrics = Metrics::new(api.traffic(), status_receiver.clone(), counters.clone());
+    let sources = Sources {
+        status: status_receiver.clone(),
+        metrics: Arc::new(metrics),
+        pings,
+    };
+    // A task of its own, so that clients cannot keep the main job waiting.
     let mut server = JoinSet::new();
-    if let Some(address) = listen {
-        let sources = Sources {
-            status: status_receiver.clone(),
-            metrics: Arc::new(metrics),
-            pings,
-        };
-        // A task of its own, so that clients cannot keep the main job waiting.
-        server.spawn(server::serve(address, sources));
-    }
+    server.spawn(serve(listen, sources));
     let (sender, reloads) = mpsc::channel(1);
     // `--once` uses the configuration that it began with.
     let file = args.config.filter(|_| !args.once);
@@ -80,7 +80,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
             }
             Some(()) => Err(anyhow!("the agent's loop ended").into()),
         },
-        Some(_) = server.join_next() => Err(anyhow!("the HTTP server ended").into()),
+        _ = server.join_next() => Err(anyhow!("the HTTP server ended").into()),
         () = following => Err(anyhow!("the watch of the configuration file ended").into()),
         () = &mut publishing => Err(anyhow!("the publisher of Events ended").into()),
     };
@@ -103,11 +103,19 @@ async fn load(
     }
 }
 
+/// Without an address, there is nothing to serve and no end.
+async fn serve(address: Option<SocketAddr>, sources: Sources) {
+    match address {
+        Some(address) => server::serve(address, sources).await,
+        None => pending().await,
+    }
+}
+
 /// Without a file, there is nothing to follow and no end.
 async fn follow(file: Option<PathBuf>, status: ConfigurationStatus, reloads: mpsc::Sender<Reload>) {
     match file {
         Some(path) => reload::follow(path, status, reloads).await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 

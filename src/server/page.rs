@@ -98,7 +98,7 @@ fn node(node: &NodeStatus) -> Markup {
     let seen = html! {
         @match (node.resource_version, node.seen) {
             (Some(version), _) => { "seen, resourceVersion " (version) },
-            (None, true) => "seen once; now there is none of this name",
+            (None, true) => "seen before; now there is no Node of this name",
             (None, false) => "not seen yet",
         }
     };
