@@ -13,10 +13,10 @@ use crate::node::writes::Writes;
 impl Agent<'_> {
     pub(super) fn hear(&mut self, news: WatchUpdate<NodeView>) {
         match news {
-            WatchUpdate::Afresh => self.latest.begin_resync(),
-            WatchUpdate::Object(node) => self.offer(node),
-            WatchUpdate::Gone(uid) => self.gone(&uid),
-            WatchUpdate::Synced => {
+            WatchUpdate::Init => self.latest.begin_resync(),
+            WatchUpdate::Apply(node) => self.offer(node),
+            WatchUpdate::Delete(uid) => self.gone(&uid),
+            WatchUpdate::InitDone => {
                 self.connection.watching();
                 self.latest.end_resync();
                 if self.latest.get().is_none() {
@@ -24,7 +24,7 @@ impl Agent<'_> {
                 }
             }
             WatchUpdate::Ended(error) => self.connection.watch_ended(error.as_ref()),
-            WatchUpdate::Outdated => self.connection.outdated(),
+            WatchUpdate::Stale => self.connection.outdated(),
         }
     }
 

@@ -32,7 +32,7 @@ impl Agent<'_> {
                 self.writes.forget_denials();
                 self.break_off_what_nobody_wants(pending, writing);
             }
-            Reload::Told(status) => {
+            Reload::Kept(status) => {
                 let failure = status.last_failure.as_ref().filter(|_| status.failing);
                 if let (Some(failure), Some(node)) = (failure, self.latest.get()) {
                     let uid = &node.metadata.uid;

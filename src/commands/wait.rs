@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 use tracing::{error, info};
 
-use super::{Failure, by, deadline};
+use super::{Failure, deadline_in, finish_by};
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
 use crate::gate::State;
@@ -19,10 +19,10 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
         gates,
         timeout: limit,
     } = args;
-    let deadline = deadline(limit);
+    let deadline = deadline_in(limit);
     let mut rules = Vec::new();
     let work = all_open(gates.configuration(deadline).await?, &mut rules);
-    if by(deadline, work).await.is_some() {
+    if finish_by(deadline, work).await.is_some() {
         info!("every gate is open");
         return Ok(Exit::Done);
     }

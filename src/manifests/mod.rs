@@ -25,7 +25,7 @@ use crate::config::{Check, Configuration, Gate, ObservedObject, Rule};
 const HEAD: &str = "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n\n";
 
 /// The parts of an installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The roles and their bindings.
     Rbac,
@@ -36,7 +36,7 @@ pub enum Part {
 }
 
 /// How untaint gets to the nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A DaemonSet of its own.
     Daemonset,

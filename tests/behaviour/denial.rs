@@ -144,7 +144,7 @@ async fn a_kubelets_credentials_are_refused_and_untaint_says_what_to_use_instead
     let agent = scene.gates.agent(scene.name, &kubeconfig.unwrap(), &listen);
     let refused = agent.wait_for_message(REFUSED).await.unwrap();
     let expected = "403: nodes \"kubelet\" is forbidden: node \"kubelet\" is not allowed to modify taints: Kubernetes \
-                    forbids it to the credentials of a kubelet; use those of a ServiceAccount";
+                    does not allow this for the credentials of a kubelet; use those of a ServiceAccount";
     assert_eq!(refused["error"], expected);
     let status = agent.status().await.unwrap();
     assert_eq!(status["rules"][0]["denied"], expected, "{status:#}");

@@ -196,7 +196,7 @@ async fn a_taint_that_keeps_coming_back_is_one_event_that_counts_and_no_endless_
         "{removed}"
     );
     // The sixth removal is one too many to tell.
-    let too_many = "no Event: there are too many of the kind";
+    let too_many = "dropped an Event: too many of its kind";
     agent.wait_for_message(too_many).await.unwrap();
     assert_eq!(agent.count("removed the taint"), 6);
     let requests = scene.requests().await;
@@ -229,7 +229,7 @@ async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
 async fn a_long_wait_and_the_deadline_have_events_with_the_reason() {
     for (name, action, then) in [
         ("events-keep", "Keep", "stays until every gate is open"),
-        ("events-remove", "Remove", "is removed all the same"),
+        ("events-remove", "Remove", "is removed anyway"),
     ] {
         let rule = format!(
             "- name: late\n  taint: {{key: example.com/not-ready}}\n  \
@@ -273,7 +273,7 @@ async fn a_removal_that_a_policy_denies_has_an_event_with_its_message() {
     let event = told(scene.cluster, scene.name, "RemovalDenied", 1).await;
     assert_eq!(event["type"], "Warning");
     let note = event["note"].as_str().unwrap();
-    let beginning = "The server refused the removal of the taint kept:NoSchedule (rule kept): ";
+    let beginning = "The server refused to remove the taint kept:NoSchedule (rule kept): ";
     assert!(note.starts_with(beginning), "{note}");
     assert!(note.contains("the taint kept must stay"), "{note}");
 }

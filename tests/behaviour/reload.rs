@@ -35,7 +35,7 @@ async fn twenty_swaps_of_a_configmap_are_twenty_reloads_and_the_same_content_is_
     for version in 1..=20 {
         map.swap(&rules(version));
         agent.wait_for_count(RELOADED, version).await.unwrap();
-        let same = "looked at the configuration; it is the active one";
+        let same = "read the configuration; it is the active one";
         let looks = agent.count(same);
         map.swap(&rules(version));
         agent.wait_for_count(same, looks + 1).await.unwrap();

@@ -130,8 +130,7 @@ fn the_table_of_events_is_what_is_written() {
     let rows: Vec<_> = some(rows.collect());
     assert_eq!(rows.len(), Reason::ALL.len());
     for (row, reason) in rows.into_iter().zip(Reason::ALL) {
-        let kind = reason.event_type();
-        let (reason, action) = (reason.as_str(), reason.action());
+        let (reason, kind, action) = reason.fields();
         let beginning = format!("| `{reason}` | {kind:?} | `{action}` | ");
         assert!(row.starts_with(&beginning), "{beginning}: {row}");
     }

@@ -76,18 +76,18 @@ async fn apply<T: Object>(
             Ok(()) = node.changed() => None,
         };
         match update {
-            Some(WatchUpdate::Object(object)) => {
+            Some(WatchUpdate::Apply(object)) => {
                 objects.insert(object.metadata().uid.clone(), object);
             }
-            Some(WatchUpdate::Gone(uid)) => _ = objects.remove(&uid),
-            Some(WatchUpdate::Synced) => {
+            Some(WatchUpdate::Delete(uid)) => _ = objects.remove(&uid),
+            Some(WatchUpdate::InitDone) => {
                 is_synced = true;
                 if failure.end() {
                     info!(path, "watching for a gate again");
                 }
             }
             // `Synced` follows.
-            Some(WatchUpdate::Afresh | WatchUpdate::Ended(None)) | None => {}
+            Some(WatchUpdate::Init | WatchUpdate::Ended(None)) | None => {}
             Some(WatchUpdate::Ended(Some(error))) => {
                 is_synced = false;
                 let error = error.to_string();
@@ -97,7 +97,7 @@ async fn apply<T: Object>(
                 let reason = format!("cannot watch {path}: {error}");
                 reporter.report(&Outcome::Unknown(reason)).await;
             }
-            Some(WatchUpdate::Outdated) => {
+            Some(WatchUpdate::Stale) => {
                 is_synced = false;
                 let reason = format!("cannot watch {path} now: the next watch has not started yet");
                 reporter.report(&Outcome::Unknown(reason)).await;

@@ -27,13 +27,11 @@ pub struct Tenants {
 }
 
 /// What happens to a pod that a policy is against. Who makes a template of such pods is warned in any case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enforcement {
     /// It is refused.
-    #[value(name = "Deny")]
     Deny,
     /// Whoever makes it is warned, and the audit log says so.
-    #[value(name = "Warn")]
     Warn,
 }
 

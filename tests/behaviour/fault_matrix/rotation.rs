@@ -45,7 +45,7 @@ async fn refused(scene: &Scene, agent: &Agent, verb: Verb, count: usize) {
 }
 
 async fn looks_again(agent: &Agent) {
-    let same = "looked at the credentials; they are the same";
+    let same = "read the credentials; they are the same";
     let looks = agent.count(same);
     agent.wait_for_count(same, looks + 1).await.unwrap();
 }

@@ -46,9 +46,9 @@ async fn what_the_node_says_later_of_the_objects_is_heard_without_news_of_them()
     let script = async {
         let object = json!({"metadata": {"name": "a", "uid": "1", "resourceVersion": "1"}});
         let object = serde_json::from_value(object).unwrap();
-        sender.send(WatchUpdate::Object(object)).await.unwrap();
+        sender.send(WatchUpdate::Apply(object)).await.unwrap();
         node.send_modify(|node| node.watching = true);
-        sender.send(WatchUpdate::Synced).await.unwrap();
+        sender.send(WatchUpdate::InitDone).await.unwrap();
         assert_eq!(
             reported(&mut reported_updates).await,
             Outcome::Unknown("1".into())

@@ -1,4 +1,4 @@
-//! The address of the API server, where it is given by a name.
+//! Looks up the addresses of the API server, where its URL has a name.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -10,7 +10,6 @@ use tower::util::{ServiceFn, service_fn};
 
 use crate::blocking::API_NAMES;
 
-/// [`resolve`] for a connector.
 pub(super) type Resolver = ServiceFn<fn(Name) -> BoxFuture<'static, Addresses>>;
 
 type Addresses = io::Result<IntoIter<SocketAddr>>;
