@@ -74,7 +74,7 @@ async fn main() -> Result<ExitCode> {
 async fn measure(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Row>> {
     let latencies = Latencies::measure(cluster, &arguments.program, arguments.rounds).await?;
     let mut rows = latencies.rows();
-    rows.extend(policy::measure(cluster, arguments.rounds).await?);
+    rows.extend(policy::measure(cluster, &arguments.program, arguments.rounds).await?);
     let duration = Duration::from_secs(arguments.idle);
     rows.extend(idle::measure(cluster, &arguments.program, duration).await?);
     rows.extend(program(&arguments.program)?);

@@ -114,11 +114,7 @@ async fn without_the_permission_the_removal_goes_on_and_the_condition_follows_th
         return;
     };
     let gates = gates().await;
-    cluster.create_node("node", &[TAINT]).await.unwrap();
-    let kubeconfig = cluster
-        .agent_kubeconfig(gates.dir.path(), "node")
-        .await
-        .unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let agent = gates.agent("node", &kubeconfig, &LISTEN);
     let failed = agent.wait_for_message(FAILED).await.unwrap();
     let error = failed["error"].as_str().unwrap();

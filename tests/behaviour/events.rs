@@ -216,7 +216,7 @@ async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
     };
     let agent = scene.agent(&[]);
     agent.wait_for_message("saw the taint").await.unwrap();
-    scene.cluster.set_taints(scene.name, &[]).await.unwrap();
+    scene.set_taints(&[]).await;
     let event = told(scene.cluster, scene.name, "TaintRemovedByOther", 1).await;
     assert_eq!(event["type"], "Warning");
     assert_eq!(

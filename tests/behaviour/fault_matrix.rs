@@ -109,9 +109,7 @@ struct Scene {
 impl Scene {
     async fn new(cluster: &'static Cluster, name: &'static str) -> Self {
         let gates = Gates::closed().await;
-        cluster.create_node(name, &TAINTS).await.unwrap();
-        let directory = gates.dir.path();
-        let kubeconfig = cluster.agent_kubeconfig(directory, name).await.unwrap();
+        let kubeconfig = gates.tainted_node(cluster, name, &TAINTS).await;
         let new_token = cluster.token_for_node("untaint", "untaint", name).await;
         let new_token = new_token.unwrap();
         let middle = ApiServer::before(cluster).await.unwrap();
@@ -171,8 +169,7 @@ async fn run(cluster: &'static Cluster, case: Case) {
         fault(&scene);
     }
     let mut began = Instant::now();
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     if let Some((message, heal)) = case.heal {
         agent.wait_for_message(message).await.unwrap();
         began = Instant::now();

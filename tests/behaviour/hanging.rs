@@ -204,8 +204,7 @@ async fn a_boot_time_that_nobody_tells_holds_up_neither_rules_nor_a_signal() {
             let threads = threads(agent.id());
             assert!(threads < CHANGES, "{threads} threads");
         }
-        scene.gates.write_conflist();
-        scene.gates.health.set(200);
+        scene.gates.open_both();
         scene.wait_for_taints(&[]).await;
         assert_eq!(agent.get("/healthz").await.unwrap().0, 200, "{role:?}");
         assert_eq!(role.stop(&mut agent).await, Some(0), "{role:?}");

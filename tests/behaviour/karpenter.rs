@@ -37,11 +37,7 @@ async fn a_removal_is_held_until_karpenter_has_registered_the_node() {
     scene.wait_for_taints(&[]).await;
 
     // Its second call failed, and the next reconcile restores the start-up taint once more.
-    scene
-        .cluster
-        .set_taints(scene.name, &[TAINT])
-        .await
-        .unwrap();
+    scene.set_taints(&[TAINT]).await;
     scene.wait_for_taints(&[]).await;
 }
 
@@ -52,11 +48,7 @@ async fn a_node_that_karpenter_does_not_sync_taints_to_is_not_held() {
     };
     let labels = json!({"metadata": {"labels": {"karpenter.sh/do-not-sync-taints": "true"}}});
     scene.cluster.patch_node(scene.name, &labels).await.unwrap();
-    scene
-        .cluster
-        .set_taints(scene.name, &[TAINT, UNREGISTERED])
-        .await
-        .unwrap();
+    scene.set_taints(&[TAINT, UNREGISTERED]).await;
     let _agent = scene.agent(&[]);
     scene.wait_for_taints(&[UNREGISTERED]).await;
 }

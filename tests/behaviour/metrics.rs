@@ -55,8 +55,7 @@ async fn a_removal_is_counted_with_its_times_and_its_requests_and_adds_no_series
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
     assert!((0.0..60.0).contains(&(now - started)), "{started}");
 
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     agent.wait_for_message("removed the taint").await.unwrap();
     let done = Page::of(&agent).await;
     done.has(&[

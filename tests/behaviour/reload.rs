@@ -173,8 +173,7 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
     let logs = agent.logs();
     let errors = logs.iter().filter(|line| line["level"] == "ERROR");
     assert_eq!(errors.count(), 10, "no more in a minute");
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[NEW]).await;
 
     map.swap(NEW_RULE);
@@ -210,8 +209,7 @@ async fn a_run_that_ends_by_itself_does_so_by_the_configuration_that_it_began_wi
     let mut agent = scene.agent(&["--once", "--settle", "1s"]);
     agent.wait_for_message("saw the taint").await.unwrap();
     map.swap(NEW_RULE);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     assert_eq!(agent.exit_code().await.unwrap(), 0);
     scene.wait_for_taints(&[NEW]).await;
     assert_eq!(agent.count(RELOADED), 0);

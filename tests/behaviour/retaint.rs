@@ -71,7 +71,7 @@ async fn an_agent_that_finds_a_gate_closed_counts_from_its_own_start_and_a_signa
     let Some(scene) = OnCluster::with("retaint-restart", &[], gates().await).await else {
         return;
     };
-    scene.cluster.set_taints(scene.name, &[]).await.unwrap();
+    scene.set_taints(&[]).await;
     scene.gates.health.set(503);
     let mut agent = scene.agent(&[]);
     let lapses = |line: &Value| line["decision"] == "lapsing";

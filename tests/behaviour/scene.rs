@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::agent::{Agent, write_configuration};
+use testkit::agent::{Agent, manifests, run_on, write_configuration};
 use testkit::api::{ApiServer, Options, Request, Verb};
 use testkit::cluster::{self, AuditEntry, Cluster};
 use testkit::health::HealthEndpoint;
-use testkit::{DEADLINE, node, taints};
-use tokio::process::Command;
+use testkit::{CONFLIST, DEADLINE, node, taints};
 use tokio::time::timeout;
 
 /// The program under test.
@@ -39,8 +38,7 @@ impl Gates {
     /// Both open.
     pub(crate) async fn open() -> Self {
         let gates = Self::closed().await;
-        gates.write_conflist();
-        gates.health.set(200);
+        gates.open_both();
         gates
     }
 
@@ -67,17 +65,30 @@ impl Gates {
         self.dir.path().join("net.d")
     }
 
-    /// As a CNI does: whole, by a rename.
+    pub(crate) fn open_both(&self) {
+        self.write_conflist();
+        self.health.set(200);
+    }
+
+    /// Renames the file into place, as CNI plugins do.
     pub(crate) fn write_conflist(&self) {
         let directory = self.net_d();
         std::fs::create_dir_all(&directory).unwrap();
-        let text = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
-        std::fs::write(directory.join("10-demo.conflist.tmp"), text).unwrap();
-        std::fs::rename(
-            directory.join("10-demo.conflist.tmp"),
-            directory.join("10-demo.conflist"),
-        )
-        .unwrap();
+        let written = directory.join("10-demo.conflist.tmp");
+        std::fs::write(&written, CONFLIST).unwrap();
+        std::fs::rename(written, directory.join("10-demo.conflist")).unwrap();
+    }
+
+    /// Creates a Node. Returns the kubeconfig file of an agent with the rights of the manifests.
+    pub(crate) async fn tainted_node(
+        &self,
+        cluster: &Cluster,
+        name: &str,
+        taints: &[&str],
+    ) -> PathBuf {
+        cluster.create_node(name, taints).await.unwrap();
+        let kubeconfig = cluster.agent_kubeconfig(self.dir.path(), name);
+        kubeconfig.await.unwrap()
     }
 
     /// An agent on this Node.
@@ -106,27 +117,16 @@ impl Gates {
         environment: &[(&str, &str)],
     ) -> Agent {
         let config = self.config();
-        let paths = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
-        let [config, kubeconfig] = paths;
-        let arguments = [
-            "--log-level",
-            "debug",
-            "run",
-            "--config",
-            config,
-            "--kubeconfig",
-            kubeconfig,
-            "--node-name",
-            node,
-        ];
-        // Tests may ask for a port of their own; the default one would be the same for all of them.
+        let run = run_on(node, &config, kubeconfig);
+        // Agents of several tests cannot use the default port at the same time.
         let listen = if more.contains(&"--listen") {
             &[][..]
         } else {
             &["--listen", "off"]
         };
-        let all = [&command[1..], &arguments, listen, more].concat();
-        // Many tests count requests: the self-check has tests of its own.
+        let log = &["--log-level", "debug"];
+        let all = [&command[1..], &run, log, listen, more].concat();
+        // Many tests count requests. The self-check has its own tests.
         let environment = [&[("UNTAINT_NO_POLICY_CHECK", "true")], environment].concat();
         Agent::start(command[0], &all, &environment).unwrap()
     }
@@ -144,11 +144,7 @@ impl OnCluster {
     /// `None`: there is no cluster to be had, and the test has been reported as skipped.
     pub(crate) async fn with(name: &'static str, taints: &[&str], gates: Gates) -> Option<Self> {
         let cluster = cluster::shared().await?;
-        cluster.create_node(name, taints).await.unwrap();
-        let kubeconfig = cluster
-            .agent_kubeconfig(gates.dir.path(), name)
-            .await
-            .unwrap();
+        let kubeconfig = gates.tainted_node(cluster, name, taints).await;
         Some(Self {
             cluster,
             name,
@@ -167,6 +163,11 @@ impl OnCluster {
             .wait_for_node(self.name, |node| own_taints(node) == wanted)
             .await
             .unwrap()
+    }
+
+    pub(crate) async fn set_taints(&self, wanted: &[&str]) {
+        let set = self.cluster.set_taints(self.name, wanted);
+        set.await.unwrap();
     }
 
     pub(crate) async fn taints(&self) -> Vec<String> {
@@ -262,11 +263,8 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
     let directory = TempDir::new().unwrap();
     let config = directory.path().join("config.yaml");
     write_configuration(&config, rules).unwrap();
-    let mut manifests = Command::new(PROGRAM);
-    manifests.args(["manifests", "--only", "rbac", "--config"]);
-    let output = manifests.arg(config).output().await.unwrap();
-    let mut granted: Vec<Value> =
-        serde_yaml::from_multiple(&String::from_utf8_lossy(&output.stdout)).unwrap();
+    let manifests = manifests(PROGRAM, &config, &["--only", "rbac"]).await;
+    let mut granted: Vec<Value> = serde_yaml::from_multiple(&manifests.unwrap()).unwrap();
     for role in &mut granted {
         // Of its own: what other tests have must not change.
         for name in ["/metadata/name", "/roleRef/name"] {

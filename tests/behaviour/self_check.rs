@@ -31,8 +31,7 @@ async fn a_question_without_an_answer_holds_up_neither_a_removal_nor_its_connect
     scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
     let agent = agent(&scene, &[]);
     scene.wait_for(Verb::Patch, 1).await;
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[FOREIGN]).await;
     let requests = scene.server.requests();
     let first: Vec<_> = requests.iter().take(3).collect();

@@ -17,8 +17,7 @@ async fn an_older_node_that_arrives_after_the_answer_to_a_patch_is_dropped() {
     scene.server.update_node("node", |node| {
         node["metadata"]["labels"] = json!({"a": "b"});
     });
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     agent.wait_for_message("removed the taint").await.unwrap();
     scene.server.pause_watches(false);
     agent
@@ -122,11 +121,7 @@ async fn a_real_server_without_streaming_lists_costs_four_requests() {
         return;
     };
     let gates = Gates::open().await;
-    cluster.create_node("node", &[TAINT]).await.unwrap();
-    let kubeconfig = cluster
-        .agent_kubeconfig(gates.dir.path(), "node")
-        .await
-        .unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let agent = gates.agent("node", &kubeconfig, &[]);
     agent.wait_for_message("removed the taint").await.unwrap();
     agent.wait_for_message("watching the node").await.unwrap();
@@ -176,8 +171,7 @@ async fn a_node_that_is_deleted_and_made_anew_starts_afresh_and_the_old_one_is_n
         .wait_for_message("there is no such node; waiting for it")
         .await
         .unwrap();
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene
         .cluster
         .create_node(scene.name, &[FOREIGN, TAINT])

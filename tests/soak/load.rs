@@ -12,7 +12,7 @@ use testkit::agent::{Agent, write_configuration};
 use testkit::api::{ApiServer, Options};
 use testkit::cluster::{self, Cluster};
 use testkit::health::HealthEndpoint;
-use testkit::{DEADLINE, node, taints};
+use testkit::{CONFLIST, DEADLINE, node, taints};
 use tokio::time::timeout;
 
 use crate::endless::Endless;
@@ -175,11 +175,10 @@ async fn conflists_that_come_and_go_cost_no_memory_and_the_last_one_is_acted_on(
     let agent = agent("conflists", dir.path(), &["--listen", "127.0.0.1:0"]);
     agent.wait_for_message("saw the taint").await.unwrap();
     let file = net_d.join("10-demo.conflist");
-    let text = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
     let cycles = amount("SOAK_CYCLES", 100);
     let mut memory = Memory::default();
     for cycle in 0..cycles {
-        fs::write(&file, text).unwrap();
+        fs::write(&file, CONFLIST).unwrap();
         // Every tenth stays until it is seen; the others may come and go unseen.
         if cycle % 10 == 0 {
             let gate = async || agent.status().await.unwrap()["rules"][0]["gates"][0].clone();
@@ -189,7 +188,7 @@ async fn conflists_that_come_and_go_cost_no_memory_and_the_last_one_is_acted_on(
         fs::remove_file(&file).unwrap();
         memory.look(&agent);
     }
-    fs::write(&file, text).unwrap();
+    fs::write(&file, CONFLIST).unwrap();
     health.set(200);
     is_removed(cluster, "conflists").await;
     summarize(&format!("conflists that came and went: {cycles}, {memory}"));

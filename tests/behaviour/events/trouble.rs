@@ -52,11 +52,7 @@ async fn without_the_permission_taints_go_all_the_same_and_one_line_says_what_is
     };
     let gates = Gates::closed().await;
     gates.configure(&format!("{READY}{ON}"));
-    cluster.create_node("node", &[TAINT]).await.unwrap();
-    let kubeconfig = cluster
-        .agent_kubeconfig(gates.dir.path(), "node")
-        .await
-        .unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let agent = gates.agent("node", &kubeconfig, &[]);
     agent.wait_for_message("removed the taint").await.unwrap();
     // It is tried again, but not told of again.

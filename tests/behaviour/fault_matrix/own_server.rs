@@ -24,17 +24,14 @@ async fn a_server_that_stops_and_starts_or_loses_its_data_is_survived() {
         return;
     };
     let gates = Gates::closed().await;
-    let directory = gates.dir.path();
-    cluster.create_node(NODE, &TAINTS).await.unwrap();
-    let kubeconfig = cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, NODE, &TAINTS).await;
 
     // Down at the start.
     cluster.stop_api_server();
     let listen = ["--listen", "127.0.0.1:0"];
     let mut agent = gates.agent(NODE, &kubeconfig, &listen);
     agent.wait_for_message(WATCH_FAILED).await.unwrap();
-    gates.write_conflist();
-    gates.health.set(200);
+    gates.open_both();
     cluster.start_api_server().await.unwrap();
     removed(&cluster, &agent, 1, 0).await;
 
@@ -56,7 +53,10 @@ async fn a_server_that_stops_and_starts_or_loses_its_data_is_survived() {
     let new = cluster.create_node(NODE, &TAINTS).await.unwrap();
     assert_ne!(old["metadata"]["uid"], new["metadata"]["uid"]);
     // As the kubelet does.
-    cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    cluster
+        .agent_kubeconfig(gates.dir.path(), NODE)
+        .await
+        .unwrap();
     removed(&cluster, &agent, 3, before).await;
 
     // Nothing is left of that: it is the watch that tells of the next taint.
@@ -81,9 +81,7 @@ async fn a_server_that_says_goaway_now_and_then_is_asked_once_for_each_removal()
     let keys: Vec<_> = (0..200).map(|nth| format!("taint-{nth}")).collect();
     let rule = |key: &String| format!("- {{name: {key}, taint: {{key: {key}}}, gates: []}}\n");
     gates.configure(&keys.iter().map(rule).collect::<String>());
-    cluster.create_node(NODE, &[]).await.unwrap();
-    let directory = gates.dir.path();
-    let kubeconfig = cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, NODE, &[]).await;
     let proxy = FaultProxy::start(cluster.address()).await.unwrap();
     point_at(&kubeconfig, proxy.address()).unwrap();
     let agent = gates.agent(NODE, &kubeconfig, &[]);
@@ -112,9 +110,8 @@ async fn a_server_whose_data_is_a_restored_backup_is_believed() {
         return;
     };
     let gates = Gates::open().await;
-    let old = cluster.create_node(NODE, &TAINTS).await.unwrap();
-    let directory = gates.dir.path();
-    let kubeconfig = cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, NODE, &TAINTS).await;
+    let old = cluster.node(NODE).await.unwrap();
     cluster.stop_api_server();
     cluster.back_up_data().unwrap();
     cluster.start_api_server().await.unwrap();

@@ -129,8 +129,7 @@ async fn a_token_that_comes_late_is_used_soon_by_a_removal_that_alone_was_refuse
     let unauthorized = Answer::Reply(unauthorized);
     scene.middle.respond_next(Verb::Patch, 1000, unauthorized);
     let agent = scene.gates.agent(name, &scene.kubeconfig, &[]);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     looks_again(&agent).await;
     is_used_soon(&scene, Verb::Patch, || {
         scene.middle.respond_as_usual();
@@ -159,8 +158,7 @@ async fn a_token_that_comes_late_is_used_soon_for_conditions_and_events() {
         scene.gates.configure(&scene.gates.rule(more));
         let agent = scene.gates.agent(name, &scene.kubeconfig, &[]);
         if are_open {
-            scene.gates.write_conflist();
-            scene.gates.health.set(200);
+            scene.gates.open_both();
         }
         // The next wait is between 8 s and 16 s.
         refused(&scene, &agent, Verb::Other, 5).await;

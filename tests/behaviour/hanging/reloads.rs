@@ -49,8 +49,7 @@ async fn a_configuration_that_begins_to_hang_leaves_the_active_one_at_work() {
 
         assert_eq!(agent.get("/healthz").await.unwrap().0, 200, "{role:?}");
         assert_eq!(agent.get("/readyz").await.unwrap().0, 503, "{role:?}");
-        scene.gates.write_conflist();
-        scene.gates.health.set(200);
+        scene.gates.open_both();
         scene.wait_for_taints(&[]).await;
         assert_eq!(role.stop(&mut agent).await, Some(0), "{}", told(&agent));
     }

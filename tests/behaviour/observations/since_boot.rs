@@ -65,6 +65,7 @@ fn running(since: &str) -> Value {
 /// A pod on this node, in the namespace `since-boot`.
 async fn make_pod(scene: &OnCluster, status: &Value) {
     let cluster = scene.cluster;
+    make_namespace(cluster).await;
     grant(cluster, PODS, ["watch", "pods"], "since-boot").await;
     let pod = json!({
         "apiVersion": "v1",
@@ -102,7 +103,6 @@ async fn what_the_kubelet_wrote_before_the_boot_opens_no_gate_and_what_it_writes
         return;
     };
     let cluster = scene.cluster;
-    make_namespace(cluster).await;
     grant(cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     register(cluster, &scene.gates, scene.name, &ebs(Some(25))).await;
     set_node(&scene, &report(Some(ANOTHER_BOOT), &ago(1))).await;
@@ -204,7 +204,6 @@ async fn a_clock_that_is_set_after_the_boot_undoes_nothing_that_is_known() {
         return;
     };
     let cluster = scene.cluster;
-    make_namespace(cluster).await;
     let file = scene.gates.dir.path().join("stat");
     let booted = |seconds_ago: u64| {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();

@@ -34,11 +34,7 @@ async fn the_csi_node_is_watched_with_a_permission_of_its_own_and_only_while_the
     };
     let gates = gates(&[DRIVER]).await;
     gates.health.set(200);
-    cluster.create_node("node", &[TAINT]).await.unwrap();
-    let kubeconfig = cluster
-        .agent_kubeconfig(gates.dir.path(), "node")
-        .await
-        .unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let mut agent = gates.agent("node", &kubeconfig, &[]);
     let missing =
         r#"cannot watch resource "csinodes" in API group "storage.k8s.io" at the cluster scope"#;

@@ -57,8 +57,7 @@ async fn so_is_a_patch_of_a_node_that_is_gone() {
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.server.pause_watches(true);
     scene.server.delete_node("node");
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     let message = "there is no such node; waiting for it";
     agent.wait_for_message(message).await.unwrap();
     is_of(&agent, "404: ").await;

@@ -29,8 +29,7 @@ async fn clients_leave_most_of_its_files_to_the_main_job() {
         let stream = TcpStream::connect(&address).await.unwrap();
         clients.spawn(dawdle(stream));
     }
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[]).await;
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
     let failed = "failed to accept a connection; trying again";

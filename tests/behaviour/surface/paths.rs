@@ -175,8 +175,7 @@ async fn a_configuration_that_becomes_a_pipe_or_a_device_leaves_the_active_one_a
         let bad = "the configuration is bad; the active one stays";
         agent.wait_for_count(bad, count + 1).await.unwrap();
     }
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[]).await;
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
     assert_eq!(agent.get("/readyz").await.unwrap().0, 503);

@@ -6,7 +6,7 @@ mod refusals;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testkit::agent::Agent;
+use testkit::agent::{Agent, run_on};
 use testkit::api::Request;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -145,18 +145,8 @@ async fn nothing_secret_is_told_by_an_agent_at_work_whatever_becomes_of_its_gate
 
 fn talkative_agent(scene: &OnStandIn) -> Agent {
     let config = scene.gates.config();
-    let arguments = [
-        "--log-level",
-        "trace",
-        "run",
-        "--config",
-        config.to_str().unwrap(),
-        "--kubeconfig",
-        scene.kubeconfig.to_str().unwrap(),
-        "--node-name",
-        "node",
-    ];
-    let arguments = [&arguments[..], &LISTEN].concat();
+    let run = run_on("node", &config, &scene.kubeconfig);
+    let arguments = [&run[..], &["--log-level", "trace"], &LISTEN].concat();
     Agent::start(PROGRAM, &arguments, &[("TOKEN", SECRET)]).unwrap()
 }
 

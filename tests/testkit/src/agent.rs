@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -222,6 +222,31 @@ pub async fn ask(address: &str, request: &str, lines: &[&str]) -> Result<(String
         .split_once("\r\n\r\n")
         .context("an empty line after the head")?;
     Ok((head.to_owned(), body.to_owned()))
+}
+
+/// The arguments of `untaint run` for this Node.
+#[must_use]
+pub fn run_on<'a>(node: &'a str, config: &'a Path, kubeconfig: &'a Path) -> [&'a str; 7] {
+    let [config, kubeconfig] = [config, kubeconfig].map(|path| path.to_str().unwrap());
+    [
+        "run",
+        "--node-name",
+        node,
+        "--config",
+        config,
+        "--kubeconfig",
+        kubeconfig,
+    ]
+}
+
+/// What `untaint manifests` prints for these arguments, of which `--config` is the last.
+pub async fn manifests(program: &str, config: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(program);
+    let command = command.arg("manifests").args(arguments);
+    let output = command.arg("--config").arg(config).output().await?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "untaint manifests: {errors}");
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Writes a configuration file with these rules, which are the YAML below `rules:`.
