@@ -1,4 +1,4 @@
-//! A Node without the taint, or with a taint that comes, goes and comes back.
+//! A Node without the taint, and a taint that is added, removed and added again.
 
 use serde_json::json;
 use testkit::api::Verb;
@@ -16,7 +16,7 @@ async fn without_the_taint_gates_rest_until_it_is_seen_again() {
         .wait_for_log(|line| line["decision"] == "absent")
         .await
         .unwrap();
-    // A request of ours is counted after whatever was on its way by then.
+    // The request of the test is counted after all earlier requests.
     let endpoint = format!("127.0.0.1:{}", scene.gates.health.port());
     testkit::agent::get(&endpoint, "/").await.unwrap();
     let probed = scene.gates.health.requests();
@@ -27,7 +27,7 @@ async fn without_the_taint_gates_rest_until_it_is_seen_again() {
         .wait_for_log(|line| line["message"] == "saw the node" && line["resource_version"] == 2)
         .await
         .unwrap();
-    // Another watch comes a quarter of a second later at the earliest; the gate's period is a fifth of that.
+    // The next watch starts at least a quarter of a second later. The gate's period is a fifth of that.
     scene.server.end_watches();
     agent.wait_for_count("watching the node", 2).await.unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What goes wrong between the agent and the API server.
+//! Faults between the agent and the API server.
 
 use std::time::Duration;
 
@@ -148,7 +148,7 @@ async fn a_patch_without_an_answer_has_the_node_read_also_when_nothing_is_wanted
         .wait_for_log(|line| line["gate"] == "agent" && line["state"] == "closed")
         .await
         .unwrap();
-    // This one is seen by a read alone.
+    // The agent can see this only by a read.
     scene.server.pause_watches(true);
     let newer = scene.server.update_node("node", |node| {
         node["metadata"]["labels"] = serde_json::json!({"a": "b"});

@@ -1,4 +1,4 @@
-//! `/metrics`, and what the documents say of it.
+//! `/metrics` and its documents.
 
 mod documents;
 mod page;
@@ -132,7 +132,7 @@ async fn a_denial_is_counted_as_often_as_it_is_met_and_shown_for_as_long_as_it_l
     let Some(scene) = OnCluster::with("counted-denied", &[TAINT], Gates::open().await).await else {
         return;
     };
-    // The rights of the agent, but for the patch.
+    // The rights of the agent without the patch.
     for command in [
         "create serviceaccount reader",
         "create clusterrole node-reader --verb=get,list,watch --resource=nodes",

@@ -1,4 +1,4 @@
-//! The main job.
+//! The removal of a taint when its gates open.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A Node, an agent, and the gates between them.
+//! A Node, an agent, and its gates.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
 /// The taint of the rule in [`Gates::rule`].
 pub(crate) const TAINT: &str = "example.com/not-ready:NoExecute";
-/// Somebody else's.
+/// A taint that no rule names.
 pub(crate) const FOREIGN: &str = "example.com/foreign=x:NoSchedule";
 
 /// A configuration with one rule: a CNI configuration and a health endpoint.
@@ -46,7 +46,7 @@ impl Gates {
         write_configuration(&self.config(), rules).unwrap();
     }
 
-    /// The rule, with `more` of its fields.
+    /// The rule, with `more` fields.
     pub(crate) fn rule(&self, more: &str) -> String {
         let (directory, port) = (self.net_d(), self.health.port());
         let directory = directory.display();
@@ -107,7 +107,7 @@ impl Gates {
         self.agent_in(&[PROGRAM], node, kubeconfig, more, environment)
     }
 
-    /// The same, by a command that takes the agent's arguments.
+    /// The same, started by a command to which the agent's arguments are added.
     pub(crate) fn agent_in(
         &self,
         command: &[&str],
@@ -132,7 +132,7 @@ impl Gates {
     }
 }
 
-/// A Node on the real API server, seen by an agent with the shipped rights.
+/// A Node on a real API server, for an agent with the rights of the manifests.
 pub(crate) struct OnCluster {
     pub(crate) cluster: &'static Cluster,
     pub(crate) name: &'static str,
@@ -141,7 +141,7 @@ pub(crate) struct OnCluster {
 }
 
 impl OnCluster {
-    /// `None`: there is no cluster to be had, and the test has been reported as skipped.
+    /// `None` if there is no cluster: the test was reported as skipped.
     pub(crate) async fn with(name: &'static str, taints: &[&str], gates: Gates) -> Option<Self> {
         let cluster = cluster::shared().await?;
         let kubeconfig = gates.tainted_node(cluster, name, taints).await;
@@ -157,7 +157,7 @@ impl OnCluster {
         self.gates.agent(self.name, &self.kubeconfig, more)
     }
 
-    /// The Node once its taints are these, besides the one that the server adds.
+    /// Waits until the Node has these taints and the one that the server adds.
     pub(crate) async fn wait_for_taints(&self, wanted: &[&str]) -> Value {
         self.cluster
             .wait_for_node(self.name, |node| own_taints(node) == wanted)
@@ -174,7 +174,7 @@ impl OnCluster {
         own_taints(&self.cluster.node(self.name).await.unwrap())
     }
 
-    /// What the agent asked of the server.
+    /// The agent's requests.
     pub(crate) async fn requests(&self) -> Vec<AuditEntry> {
         let mine = |entry: &AuditEntry| entry.node.as_deref() == Some(self.name);
         self.cluster.requests(mine).await.unwrap()
@@ -241,7 +241,7 @@ impl OnStandIn {
             .collect()
     }
 
-    /// The verbs of all requests, in their order.
+    /// The verbs of all requests, in order.
     pub(crate) fn verbs(&self) -> Vec<Verb> {
         self.server
             .requests()
@@ -257,8 +257,8 @@ impl OnStandIn {
     }
 }
 
-/// Gives untaint's `ServiceAccount` what `untaint manifests` says that these rules need, and returns when the server knows
-/// that it allows this.
+/// Grants untaint's `ServiceAccount` the roles that `untaint manifests` writes for these rules. Returns when the server
+/// allows `allows`.
 pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], namespace: &str) {
     let directory = TempDir::new().unwrap();
     let config = directory.path().join("config.yaml");
@@ -266,7 +266,7 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
     let manifests = manifests(PROGRAM, &config, &["--only", "rbac"]).await;
     let mut granted: Vec<Value> = serde_yaml::from_multiple(&manifests.unwrap()).unwrap();
     for role in &mut granted {
-        // Of its own: what other tests have must not change.
+        // The roles get their own names, so that the roles of other tests do not change.
         for name in ["/metadata/name", "/roleRef/name"] {
             if let Some(name) = role.pointer_mut(name) {
                 let suffix = allows[1].replace('/', "-");
@@ -277,7 +277,8 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
     let list = json!({"apiVersion": "v1", "kind": "List", "items": granted});
     let file = directory.path().join("roles.json");
     std::fs::write(&file, list.to_string()).unwrap();
-    // By the server, since several tests may do it at once: of two who find no role, a client fails to make the second.
+    // With `--server-side`, because several tests can do this at the same time. Otherwise the second creation would
+    // fail.
     let apply = [
         "apply",
         "--server-side",
@@ -292,7 +293,7 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
         &agent,
     ]
     .concat();
-    // It fails if the answer is no.
+    // The command fails if the answer is no.
     let allowed = async { while cluster.kubectl(&can).await.is_err() {} };
     timeout(DEADLINE, allowed).await.unwrap();
 }

@@ -24,7 +24,7 @@ async fn an_older_node_that_arrives_after_the_answer_to_a_patch_is_dropped() {
         .wait_for_message("dropped a node older than the one known")
         .await
         .unwrap();
-    // Whatever it would do about the old Node, it would have done by the time it acts on a newer one.
+    // If the agent acted on the old Node, it would do so before it acts on a newer one.
     scene.set_taints(&[FOREIGN, TAINT]);
     scene.wait_for_taints(&[FOREIGN]).await;
     agent
@@ -94,7 +94,7 @@ async fn where_streaming_lists_are_refused_it_lists_and_watches_and_remembers() 
     let scene = OnStandIn::with_options(options, &[TAINT], Gates::open().await).await;
     let _agent = scene.agent(&[]);
     scene.wait_for_taints(&[]).await;
-    // The list has told all that the patch needs; it and the second watch go out together.
+    // The list has everything that the patch needs. The patch and the second watch are sent at the same time.
     scene.wait_for(Verb::Watch, 2).await;
     assert_eq!(scene.verbs()[..2], [Verb::Watch, Verb::List]);
     assert_eq!(
@@ -134,7 +134,7 @@ async fn a_real_server_without_streaming_lists_costs_four_requests() {
         .map(|request| request.verb.as_str())
         .collect();
     assert_eq!(verbs[..2], ["watch", "list"], "{requests:#?}");
-    // The list has told all that the patch needs; it and the second watch go out together.
+    // The list has everything that the patch needs. The patch and the second watch are sent at the same time.
     verbs.sort_unstable();
     assert_eq!(verbs, ["list", "patch", "watch", "watch"], "{requests:#?}");
 }

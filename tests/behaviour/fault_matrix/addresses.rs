@@ -83,7 +83,7 @@ async fn a_name_that_does_not_resolve_at_the_start_is_asked_for_until_it_does() 
         path
     };
     let hosts = file("hosts", "127.0.0.1 localhost\n");
-    // Nobody answers there.
+    // No server answers at this address.
     let resolv_conf = file("resolv.conf", "nameserver 127.0.0.1\n");
     let files = [(&*hosts, "/etc/hosts"), (&*resolv_conf, "/etc/resolv.conf")];
     let Some(command) = program_seeing(&files) else {

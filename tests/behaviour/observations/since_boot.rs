@@ -1,4 +1,4 @@
-//! After a reboot the API has what the kubelet and others wrote before it.
+//! After a reboot, the API still has what the kubelet and others wrote before it.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use crate::scene::{OnCluster, TAINT, grant};
 
 const PODS: &str = "- {name: a, taint: {key: a}, gates: [{name: a, pods: {namespace: since-boot, matchLabels: {app: a}}}]}\n";
 const DAEMON: &str = "{name: daemon, pods: {namespace: since-boot, matchLabels: {app: a}}}";
-/// Of somebody who writes it once.
+/// A condition that its component writes once.
 const OTHER: &str = "{name: other, nodeCondition: {type: example.com/Ready}}";
 const ANOTHER_BOOT: &str = "00000000-0000-4000-8000-000000000000";
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
@@ -26,13 +26,13 @@ fn this_boot() -> String {
     id.trim().to_owned()
 }
 
-/// Before now, to the second as in the API.
+/// A time in the past, in seconds as in the API.
 fn ago(seconds: u64) -> String {
     let time = Timestamp::now() - Duration::from_secs(seconds);
     format!("{time:.0}")
 }
 
-/// As the kubelet reports.
+/// The status of a Node, as the kubelet reports it.
 fn report(boot_id: Option<&str>, heartbeat: &str) -> Value {
     let ready = json!({
         "type": "Ready",
@@ -47,7 +47,7 @@ fn report(boot_id: Option<&str>, heartbeat: &str) -> Value {
     })
 }
 
-/// Of a pod whose container started at this time.
+/// The status of a pod whose container started at this time.
 fn running(since: &str) -> Value {
     json!({
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
@@ -62,7 +62,7 @@ fn running(since: &str) -> Value {
     })
 }
 
-/// A pod on this node, in the namespace `since-boot`.
+/// Creates a pod on this node, in the namespace `since-boot`.
 async fn make_pod(scene: &OnCluster, status: &Value) {
     let cluster = scene.cluster;
     make_namespace(cluster).await;
@@ -86,7 +86,7 @@ async fn set_node(scene: &OnCluster, status: &Value) {
     set_status(scene.cluster, &["node", scene.name], status).await;
 }
 
-/// Tests that run at the same time make it too.
+/// Tests that run at the same time create it, too.
 async fn make_namespace(cluster: &Cluster) {
     let namespace =
         r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "since-boot"}}"#;
@@ -147,8 +147,8 @@ async fn a_heartbeat_from_before_the_boot_opens_no_gate_whatever_the_boot_id_say
     }
 }
 
-/// The clock of a machine without a battery is behind until it is set, and so is what it has written by then. In some
-/// containers the kubelet is shown another boot ID than the agent.
+/// The clock of a machine without a battery is behind until it is set, and so are the times that were written before.
+/// In some containers, the kubelet sees another boot ID than the agent.
 #[tokio::test]
 async fn a_report_that_is_seen_to_be_written_counts_whatever_its_time_and_its_boot_id() {
     for (name, boot_id) in [("step-own", None), ("step-other", Some(ANOTHER_BOOT))] {
@@ -242,7 +242,7 @@ async fn a_clock_that_is_set_after_the_boot_undoes_nothing_that_is_known() {
         "a=b",
     ];
     kubectl(cluster, &annotate).await;
-    // Whoever has not seen it before cannot know.
+    // An agent that has not seen the earlier report cannot know.
     let other = start();
     said(&other, "gpus", "unknown", "has not reported").await;
     drop(other);

@@ -1,4 +1,4 @@
-//! `api.lastError`: the last failure of any request, whoever sent it.
+//! `api.lastError`: the last failure of any request of the agent.
 
 use testkit::agent::Agent;
 use testkit::api::{Answer, Verb};
@@ -7,7 +7,7 @@ use super::LISTEN;
 use crate::events::{ON, READY};
 use crate::scene::{Gates, OnStandIn, TAINT};
 
-/// Fails unless the message has these words.
+/// Fails unless the message contains these words.
 async fn is_of(agent: &Agent, words: &str) {
     let status = agent.status().await.unwrap();
     let message = &status["api"]["lastError"]["message"];

@@ -1,5 +1,5 @@
-//! What is secret, in every place where the agent is given it, is in nothing that it tells: logs of every level, pages,
-//! Events, conditions, refusals.
+//! No secret that the agent gets, in any place, is in its logs of any level, pages, Events, conditions or error
+//! messages.
 
 mod refusals;
 
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::{LISTEN, SECRET};
 use crate::scene::{Gates, OnStandIn, PROGRAM, TAINT};
 
-/// A server that sends the same to everyone, whatever it is.
+/// A server that sends the same bytes to every client.
 struct Says {
     port: u16,
     heard: watch::Receiver<String>,
@@ -126,7 +126,7 @@ async fn nothing_secret_is_told_by_an_agent_at_work_whatever_becomes_of_its_gate
     };
     scene.server.wait_for_requests(has_told).await.unwrap();
 
-    // It stays, and what is wrong is told.
+    // The active configuration stays, and the problem is logged.
     scene
         .gates
         .configure(&rule.replace("Bearer hunter2", r#""hunter2\n""#));
@@ -150,7 +150,7 @@ fn talkative_agent(scene: &OnStandIn) -> Agent {
     Agent::start(PROGRAM, &arguments, &[("TOKEN", SECRET)]).unwrap()
 }
 
-/// Logs, pages, and what the API server has been sent.
+/// Logs, pages, and the requests to the API server.
 async fn all_that_is_told(agent: &Agent, scene: &OnStandIn) -> String {
     let mut all = format!("{:#?} {:#?}", agent.logs(), scene.server.requests());
     for path in ["/statusz", "/readyz", "/metrics", "/healthz", "/hunter3"] {
@@ -162,7 +162,7 @@ async fn all_that_is_told(agent: &Agent, scene: &OnStandIn) -> String {
     all
 }
 
-/// The file descriptors of a program that anyone starts from here: nothing of the agent's may be among them.
+/// The file descriptors of a program that a test starts. A program of the agent must not have more.
 fn inherited() -> String {
     let mut shell = Command::new("/bin/sh");
     let shell = shell
@@ -172,7 +172,7 @@ fn inherited() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Where the secret is.
+/// The lines with the secret.
 fn around(text: &str) -> String {
     let lines = text.lines().filter(|line| line.contains(SECRET));
     lines.collect::<Vec<_>>().join("\n")

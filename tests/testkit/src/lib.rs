@@ -30,5 +30,5 @@ use std::time::Duration;
 pub const CONFLIST: &str =
     r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
 
-/// How long the waiting helpers of this crate wait before they fail.
+/// The time after which the waiting helpers of this crate fail.
 pub const DEADLINE: Duration = Duration::from_mins(1);
