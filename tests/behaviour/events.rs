@@ -185,8 +185,7 @@ async fn a_taint_that_keeps_coming_back_is_one_event_that_counts_and_no_endless_
     let agent = scene.agent(&[]);
     for _ in 0..5 {
         scene.wait_for_taints(&[]).await;
-        let taints = scene.cluster.set_taints(scene.name, &[TAINT]);
-        taints.await.unwrap();
+        scene.set_taints(&[TAINT]).await;
     }
     let fight = told(scene.cluster, scene.name, "TaintKeepsComingBack", 1).await;
     assert_eq!(fight["type"], "Warning");
@@ -288,8 +287,7 @@ async fn an_event_that_was_deleted_meanwhile_is_made_anew() {
     let name = |event: &Value| event["metadata"]["name"].as_str().unwrap().to_owned();
     let delete = ["delete", "event", "--namespace=default", &name(&first)];
     scene.cluster.kubectl(&delete).await.unwrap();
-    let taints = scene.cluster.set_taints(scene.name, &[TAINT]);
-    taints.await.unwrap();
+    scene.set_taints(&[TAINT]).await;
     let second = told(scene.cluster, scene.name, "TaintRemoved", 1).await;
     assert_ne!(name(&first), name(&second));
 }

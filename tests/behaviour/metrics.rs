@@ -116,8 +116,7 @@ async fn a_removal_by_somebody_else_before_the_rule_is_ready_is_counted() {
     };
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
-    let without = scene.cluster.set_taints(scene.name, &[FOREIGN]);
-    without.await.unwrap();
+    scene.set_taints(&[FOREIGN]).await;
     let message = "somebody else removed the taint before the rule was ready";
     agent.wait_for_message(message).await.unwrap();
     Page::of(&agent).await.has(&[
@@ -188,8 +187,7 @@ async fn a_fight_is_counted_and_shown() {
     let agent = scene.agent(&LISTEN);
     for _ in 0..5 {
         scene.wait_for_taints(&[]).await;
-        let again = scene.cluster.set_taints(scene.name, &[TAINT]);
-        again.await.unwrap();
+        scene.set_taints(&[TAINT]).await;
     }
     let message = "somebody keeps putting the taint back; slowing down";
     agent.wait_for_message(message).await.unwrap();

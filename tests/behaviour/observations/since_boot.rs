@@ -47,6 +47,13 @@ fn report(boot_id: Option<&str>, heartbeat: &str) -> Value {
     })
 }
 
+/// The status with the condition of the gate [`OTHER`], which changed at this time.
+fn with_other(mut status: Value, since: &str) -> Value {
+    let other = json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": since});
+    status["conditions"].as_array_mut().unwrap().push(other);
+    status
+}
+
 /// The status of a pod whose container started at this time.
 fn running(since: &str) -> Value {
     json!({
@@ -156,13 +163,7 @@ async fn a_report_that_is_seen_to_be_written_counts_whatever_its_time_and_its_bo
         let Some(scene) = OnCluster::with(name, &[TAINT], gates).await else {
             return;
         };
-        let status = |time: &str| {
-            let mut status = report(boot_id, time);
-            let other =
-                json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": time});
-            status["conditions"].as_array_mut().unwrap().push(other);
-            status
-        };
+        let status = |time: &str| with_other(report(boot_id, time), time);
         set_node(&scene, &status(LONG_AGO)).await;
         let agent = scene.agent(&[]);
         for gate in ["gpus", "ready", "other"] {
@@ -181,13 +182,7 @@ async fn a_condition_of_others_from_before_the_boot_opens_no_gate_until_it_is_wr
     let Some(scene) = OnCluster::with("leftover", &[TAINT], gates(&[OTHER]).await).await else {
         return;
     };
-    let status = |time: &str| {
-        let mut status = report(Some(&this_boot()), &ago(0));
-        let other =
-            json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": time});
-        status["conditions"].as_array_mut().unwrap().push(other);
-        status
-    };
+    let status = |time: &str| with_other(report(Some(&this_boot()), &ago(0)), time);
     set_node(&scene, &status(LONG_AGO)).await;
     let agent = scene.agent(&[]);
     let reason = "condition example.com/Ready is True, but its last write is of 2020-01-01T00:00:00Z, before the boot at ";
@@ -210,11 +205,7 @@ async fn a_clock_that_is_set_after_the_boot_undoes_nothing_that_is_known() {
         fs::write(&file, format!("btime {}\n", now - seconds_ago)).unwrap();
     };
     booted(3600);
-    let mut status = report(None, &ago(600));
-    let other =
-        json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": ago(600)});
-    status["conditions"].as_array_mut().unwrap().push(other);
-    set_node(&scene, &status).await;
+    set_node(&scene, &with_other(report(None, &ago(600)), &ago(600))).await;
     make_pod(&scene, &running(&ago(600))).await;
     let Some(wrapper) = program_seeing(&[(&file, "/proc/stat")]) else {
         return;
