@@ -1,4 +1,4 @@
-//! What is said before and after the timeline.
+//! The text before and after the timeline.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,7 +8,7 @@ use crate::scene::Scene;
 use crate::timeline::{Timeline, Tone, say};
 use crate::verdict::{Outcome, Record, Request, Verdict, What, verb};
 
-/// What is about to be seen.
+/// The text before the timeline.
 pub(crate) fn introduction(scene: &Scene, rules: &str) -> io::Result<()> {
     say(
         "A taint keeps pods away from a Node. New Nodes start with some, each for something that is not ready yet.\n\
@@ -25,7 +25,7 @@ pub(crate) fn introduction(scene: &Scene, rules: &str) -> io::Result<()> {
     scene.timeline.print_head()
 }
 
-/// What it came to.
+/// The text after the timeline.
 pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -> io::Result<()> {
     say("")?;
     row("rule", "waited for", "outcome")?;
@@ -56,7 +56,7 @@ pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -
     entry("verdict", &timeline.paint(tone, word))
 }
 
-/// A line for each time that the taint went, and one if it was there in the end.
+/// A line for each removal of the taint, and one if the Node has it at the end.
 fn describe(outcome: &Outcome) -> Vec<String> {
     let removals = outcome.removals.iter().enumerate();
     let mut lines: Vec<_> = removals
@@ -82,7 +82,7 @@ fn describe(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// The taints that the Node had in the end.
+/// The taints of the Node at the end.
 fn left(record: &Record) -> &[String] {
     let mut events = record.events.iter().rev();
     let stored = events.find_map(|event| match &event.what {
@@ -92,7 +92,7 @@ fn left(record: &Record) -> &[String] {
     stored.unwrap_or_default()
 }
 
-/// How many of each kind, in the order of their first ones, and of connections.
+/// The number of requests of each kind, in the order of their first ones, and the number of connections.
 fn requests(all: &[Request]) -> Vec<String> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for request in all {
@@ -119,7 +119,7 @@ fn row(rule: &str, gates: &str, text: &str) -> io::Result<()> {
     entry(rule, &format!("{gates:<17}{text}"))
 }
 
-/// An item a line, the first beside the name.
+/// One item in each line, the first next to the name.
 fn list(name: &str, items: &[String]) -> io::Result<()> {
     let names = std::iter::once(name).chain(std::iter::repeat(""));
     names

@@ -1,4 +1,4 @@
-//! Commands beside `run`, and bad input to all of them.
+//! Commands other than `run`, and bad input to all commands.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn untaint(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         .unwrap()
 }
 
-/// Arguments, environment, and what the message must have.
+/// Arguments, environment, and a part of the message.
 type Case<'a> = (Vec<&'a str>, &'a [(&'a str, &'a str)], &'a str);
 
 fn run<'a>(arguments: &[&'a str]) -> Vec<&'a str> {

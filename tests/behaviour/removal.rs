@@ -1,4 +1,4 @@
-//! The main job.
+//! The removal of a taint when its gates open.
 
 use std::time::Duration;
 
@@ -66,8 +66,7 @@ async fn a_taint_whose_gates_are_open_is_removed_by_one_narrow_patch_and_two_req
     };
     let agent = scene.agent(&[]);
     agent.wait_for_message("saw the taint").await.unwrap();
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[FOREIGN]).await;
     let removed = agent.wait_for_message("removed the taint").await.unwrap();
     assert_eq!(
@@ -185,8 +184,7 @@ async fn success_is_only_when_the_returned_node_lacks_the_taint() {
         .server
         .respond_next(Verb::Patch, 1, Answer::Reply(reply));
     let agent = scene.agent(&[]);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     let undone = "the server took the change, and the taint is there again";
     agent.wait_for_message(undone).await.unwrap();
     scene.wait_for_taints(&[]).await;
@@ -296,8 +294,7 @@ async fn a_rule_for_other_nodes_does_not_claim_the_removal_of_the_same_taint_her
         node["metadata"]["labels"] = serde_json::json!({"pool": "b"});
     });
     let agent = scene.agent(&["--listen", "127.0.0.1:0"]);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[]).await;
     let removed = agent.wait_for_message("removed the taint").await.unwrap();
     assert_eq!(removed["rule"], "cni");

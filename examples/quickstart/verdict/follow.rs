@@ -1,4 +1,4 @@
-//! One rule through time.
+//! Follows one rule through the record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,7 +6,8 @@ use untaint::gate::State;
 
 use super::{Event, ExpectedRule, Fate, Gate, Outcome, Removal, What, when};
 
-/// What became of the rule, and what of that is not as expected. `overdue`: the rules that were called so in the end.
+/// The result for the rule, and its differences from what is expected. `overdue` are the rules that were overdue at the
+/// end.
 pub(super) fn judge(
     rule: &ExpectedRule,
     events: &[Event],
@@ -28,9 +29,9 @@ pub(super) fn judge(
 struct Follower<'a> {
     rule: &'a ExpectedRule,
     outcome: Outcome,
-    /// The gates whose wish is fulfilled.
+    /// The gates whose condition holds.
     true_gates: BTreeSet<&'static str>,
-    /// The gates that the agent found open since the taint was there, and since when.
+    /// The gates that the agent found open after the taint was added, and since when.
     opened: BTreeMap<String, Duration>,
     problems: Vec<String>,
 }
@@ -58,7 +59,7 @@ impl Follower<'_> {
                 match self.outcome.tainted {
                     None if is_there => {
                         self.outcome.tainted = Some(*at);
-                        // What a gate said before the taint was there is no evidence.
+                        // The state of a gate from before the taint was added does not count.
                         self.opened.clear();
                     }
                     Some(_) if !is_there => self.remove(*at),

@@ -43,7 +43,7 @@ const fn gate(rule: &'static str, name: &'static str) -> Gate {
     Gate { rule, name }
 }
 
-/// With the foreign taints around the last.
+/// The Node's taints, with the foreign taints around the last one.
 fn stored(own: &[&str]) -> What {
     let [first, second] = FOREIGN;
     let mut taints = [own, &[second]].concat();
@@ -76,7 +76,7 @@ fn request(verb: Verb, path: &str) -> Request {
     }
 }
 
-/// One event a second, and all else as it should be.
+/// A record with one event in each second, and everything else as expected.
 fn record(events: Vec<What>) -> Record {
     let events = events.into_iter().zip(0..).map(|(what, second)| Event {
         at: Duration::from_secs(second),
@@ -94,7 +94,7 @@ fn record(events: Vec<What>) -> Record {
     }
 }
 
-/// As it should be.
+/// The record of a run without faults.
 fn events() -> Vec<What> {
     vec![
         stored(&[GOES, STAYS]),
