@@ -4,22 +4,19 @@
 //! `rbac` is what the account may ask of the API server, `policy` what of that is let through, `workload` the pods.
 
 mod account;
-mod marker;
-mod mounts;
-mod pieces;
 mod policy;
 mod rbac;
-mod text;
-mod tolerations;
 mod workload;
+mod yaml;
 
 pub use account::{Account, OWN};
-pub use mounts::MountError;
 pub use policy::{Enforcement, Tenants};
+pub use workload::MountError;
 
 use thiserror::Error;
 
 use self::policy::MOST_CHARACTERS;
+use self::yaml::{Values, scalar};
 use crate::config::{Condition, Configuration, Gate, Observed, Rule};
 
 const HEAD: &str = "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n\n";
@@ -140,6 +137,13 @@ impl Manifests {
             documents.extend(workload::documents(self)?);
         }
         Ok(format!("{HEAD}{}", documents.join("---\n")))
+    }
+
+    /// The values that all templates have.
+    fn values(&self) -> Values {
+        Values::default()
+            .with("namespace", scalar(&self.account.namespace))
+            .with("accountName", scalar(&self.account.name))
     }
 
     /// Whether the policy lets the account do with Nodes what the configuration asks for and nothing else.

@@ -1,55 +1,56 @@
-//! The rules as data in CEL: with their hash, all of a policy that depends on the configuration.
+//! The rules as data in CEL: with their hash, all of the policy for Nodes that depends on the configuration.
 
 use std::collections::BTreeMap;
 
-use super::cel;
+use super::string;
 use crate::config::Rule;
+use crate::manifests::Manifests;
+use crate::taint::Effect;
 
 /// By the keys of their taints, so that the server looks at one of 500 rules. Every value is a list of strings, since CEL in
 /// Kubernetes has no maps of mixed types. What is left out may be anything.
-pub(in crate::manifests) fn rules(rules: &[&Rule]) -> String {
+pub(super) fn in_cel(manifests: &Manifests) -> String {
+    map(manifests.writing_rules())
+}
+
+fn map<'r>(rules: impl Iterator<Item = &'r Rule>) -> String {
     let mut by_key: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for rule in rules {
         by_key.entry(&rule.taint.key).or_default().push(entry(rule));
     }
-    let lines = by_key
-        .into_iter()
-        .map(|(key, entries)| format!("{}: [{}]", cel::string(key), entries.join(", ")));
-    let lines: Vec<_> = lines.collect();
-    match lines.as_slice() {
-        [] => "{}".into(),
-        lines => format!("{{\n{}\n}}", lines.join(",\n")),
+    if by_key.is_empty() {
+        return "{}".into();
     }
+    let lines = by_key.into_iter();
+    let lines = lines.map(|(key, rules)| format!("{}: [{}]", string(key), rules.join(", ")));
+    format!("{{\n{}\n}}", lines.collect::<Vec<_>>().join(",\n"))
 }
 
 fn entry(rule: &Rule) -> String {
     let taint = &rule.taint;
-    let effect = taint.effect.map(|effect| vec![effect.as_str().to_owned()]);
-    let value = taint.value.clone().map(|value| vec![value]);
-    let labels = rule.node_selector.iter();
     // Neither keys nor values of labels have an `=`.
-    let labels: Vec<_> = labels
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    let labels = (!labels.is_empty()).then_some(labels);
-    let retaint = rule.retaint.as_ref();
+    let labels = rule.node_selector.iter();
+    let labels = labels.map(|(key, value)| string(&format!("{key}={value}")));
     // The value of the one taint that it makes: see `TaintMatcher::to_taint`.
-    let retaint = retaint.map(|_| vec![taint.value.clone().unwrap_or_default()]);
+    let put_back = taint.value.as_deref().unwrap_or_default();
     let condition = rule.publish_condition.as_ref();
-    let condition = condition.map(|condition| vec![condition.kind.clone()]);
     let fields = [
-        ("effect", effect),
-        ("value", value),
-        ("nodeSelector", labels),
-        ("retaint", retaint),
-        ("publishCondition", condition),
+        ("effect", one(taint.effect.map(Effect::as_str))),
+        ("value", one(taint.value.as_deref())),
+        ("nodeSelector", labels.collect()),
+        ("retaint", one(rule.retaint.as_ref().map(|_| put_back))),
+        (
+            "publishCondition",
+            one(condition.map(|condition| condition.kind.as_str())),
+        ),
     ];
-    let fields = fields.into_iter().filter_map(|(name, values)| {
-        let values = values?;
-        let values: Vec<_> = values.iter().map(|value| cel::string(value)).collect();
-        Some(format!("{}: [{}]", cel::string(name), values.join(", ")))
-    });
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+    let given = fields.iter().filter(|(_, values)| !values.is_empty());
+    let given = given.map(|(name, values)| format!("'{name}': [{}]", values.join(", ")));
+    format!("{{{}}}", given.collect::<Vec<_>>().join(", "))
+}
+
+fn one(value: Option<&str>) -> Vec<String> {
+    value.map(string).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -60,7 +61,7 @@ mod tests {
     fn of(text: &str) -> String {
         let head = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
         let configuration = config::parse(&format!("{head}{text}")).unwrap();
-        rules(&configuration.rules.iter().collect::<Vec<_>>())
+        map(configuration.rules.iter())
     }
 
     #[test]
@@ -81,6 +82,6 @@ mod tests {
 
     #[test]
     fn without_rules_there_is_an_empty_map() {
-        assert_eq!(rules(&[]), "{}");
+        assert_eq!(map([].iter()), "{}");
     }
 }

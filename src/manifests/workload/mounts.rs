@@ -5,20 +5,22 @@ use std::path::{Component, Path, PathBuf};
 
 use thiserror::Error;
 
-use super::Manifests;
-use super::pieces::CONFIG_DIRECTORY;
 use crate::config::{Check, Condition, Endpoint, Grpc, HttpGet};
+use crate::manifests::Manifests;
+use crate::manifests::yaml::scalar;
 
-/// A container has its own, which show the same.
-const THERE_ALREADY: [&str; 2] = ["/proc", "/sys"];
+/// Every container has these, with the same content.
+const IN_EVERY_CONTAINER: [&str; 2] = ["/proc", "/sys"];
 
-/// What Kubernetes and the manifests mount themselves, which does not work within a volume that is read-only; and the files
-/// of the image, where no directory can be mounted.
+/// Where no read-only directory of the host can be mounted, nor around it or below it.
 const TAKEN: [&str; 5] = [
-    CONFIG_DIRECTORY,
-    // The container runtime makes this file: where `/dev` is read-only, the container never starts.
+    // Mounted by the manifests.
+    "/etc/untaint",
+    // The container runtime creates this file. Where `/dev` is read-only, the container never starts.
     "/dev/termination-log",
+    // Mounted by Kubernetes.
     "/var/run/secrets/kubernetes.io",
+    // Files of the image.
     "/untaint",
     "/LICENSE",
 ];
@@ -50,14 +52,14 @@ pub enum MountError {
     },
 }
 
-/// The directories to mount, in order, none within another.
+/// The directories to mount, none of them within another.
 pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, MountError> {
     let mut directories = BTreeSet::new();
     for condition in manifests.conditions() {
         let Condition::Probe(probe) = condition else {
             continue;
         };
-        for path in looked_at(&probe.check) {
+        for path in paths(&probe.check) {
             let (gate, looked_at) = (probe.name.clone(), path.to_owned());
             if path.components().any(|part| part == Component::ParentDir) {
                 return Err(MountError::LeadsBack {
@@ -65,7 +67,7 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
                     path: looked_at,
                 });
             }
-            if THERE_ALREADY.iter().any(|own| path.starts_with(own)) {
+            if IN_EVERY_CONTAINER.iter().any(|own| path.starts_with(own)) {
                 continue;
             }
             directories.insert(around(path).ok_or(MountError::Taken {
@@ -82,30 +84,57 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
     Ok(directories)
 }
 
-/// The directory to mount to see what becomes of `path`: the one around it, since a mount stays with what it was made
-/// of. Of a directory or a socket that is deleted and made anew, nothing would be seen.
+/// The directory around `path`. A mount keeps showing the directory that was mounted: after `path` itself is deleted and
+/// recreated, a mount of it would show the deleted one.
 fn around(path: &Path) -> Option<PathBuf> {
     let around = path.parent()?;
-    let mut taken = TAKEN.iter();
-    let is_free =
-        !taken.any(|taken| Path::new(taken).starts_with(around) || around.starts_with(taken));
-    is_free.then(|| around.to_owned())
+    let is_taken = |taken: &str| Path::new(taken).starts_with(around) || around.starts_with(taken);
+    (!TAKEN.into_iter().any(is_taken)).then(|| around.to_owned())
 }
 
-/// The paths that a check looks at. The program of `exec` is the image's.
-fn looked_at(check: &Check) -> Vec<&Path> {
+/// The paths of the host that a check looks at. The program of `exec` is in the image.
+fn paths(check: &Check) -> Vec<&PathBuf> {
     match check {
-        Check::CniConfig(cni) => {
-            let programs = cni.bin_dirs.iter();
-            programs.chain([&cni.dir]).map(PathBuf::as_path).collect()
-        }
+        Check::CniConfig(cni) => cni.bin_dirs.iter().chain([&cni.dir]).collect(),
+        Check::File(file) => vec![&file.path],
         Check::HttpGet(HttpGet { endpoint, .. }) | Check::Grpc(Grpc { endpoint, .. }) => {
             match endpoint {
                 Endpoint::Unix { path } => vec![path],
                 Endpoint::Tcp { .. } => Vec::new(),
             }
         }
-        Check::File(file) => vec![&file.path],
         Check::TcpSocket(_) | Check::Exec(_) => Vec::new(),
     }
+}
+
+/// Of a container.
+pub(super) fn mounts(directories: &BTreeSet<PathBuf>) -> String {
+    let mount = |index: usize, path: &str| {
+        format!("- name: host-{index}\n  mountPath: {path}\n  readOnly: true\n")
+    };
+    each(directories, mount)
+}
+
+/// Of a pod.
+pub(super) fn volumes(directories: &BTreeSet<PathBuf>) -> String {
+    if directories.is_empty() {
+        return String::new();
+    }
+    let volume = |index: usize, path: &str| {
+        format!(
+            "- name: host-{index}\n  hostPath:\n    path: {path}\n    type: DirectoryOrCreate\n"
+        )
+    };
+    format!("{ABOUT_VOLUMES}{}", each(directories, volume))
+}
+
+const ABOUT_VOLUMES: &str = "\
+# What the gates look at, each by the directory around it: a mount stays with the directory it was made of, and of
+# one that is deleted and made anew nothing would be seen in the pod.
+";
+
+fn each(directories: &BTreeSet<PathBuf>, item: impl Fn(usize, &str) -> String) -> String {
+    let directories = directories.iter().enumerate();
+    let items = directories.map(|(index, path)| item(index, &scalar(&path.to_string_lossy())));
+    items.collect()
 }

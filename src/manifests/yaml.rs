@@ -1,6 +1,62 @@
-//! Pieces of YAML.
+//! Templates of YAML documents, and strings in YAML.
 
 use std::fmt::Write as _;
+
+/// Values for the names in templates.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Values(Vec<(&'static str, String)>);
+
+impl Values {
+    pub(super) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.0.push((name, value.into()));
+        self
+    }
+
+    /// With a part of other templates, filled with the values that are there.
+    pub(super) fn with_part(self, name: &'static str, template: &str) -> Self {
+        let part = self.fill(template);
+        self.with(name, part)
+    }
+
+    /// The template with its values in place of `{{name}}`. A value alone on its line may have several lines, which are indented
+    /// as the name is, or none. Lines that begin with `##` are comments on the template.
+    pub(super) fn fill(&self, template: &str) -> String {
+        let mut filled = String::new();
+        for line in template.lines() {
+            let content = line.trim_start();
+            if content.starts_with("##") {
+                continue;
+            }
+            let block = self.0.iter().find(|(name, _)| content == placeholder(name));
+            if let Some((_, block)) = block {
+                filled.push_str(&indent(block, line.len() - content.len()));
+                continue;
+            }
+            filled.push_str(&self.fill_line(line));
+            filled.push('\n');
+        }
+        filled
+    }
+
+    /// What a value has of other placeholders stays.
+    fn fill_line(&self, line: &str) -> String {
+        let Some((before, rest)) = line.split_once("{{") else {
+            return line.to_owned();
+        };
+        let known = self.0.iter().find_map(|(name, value)| {
+            let after = rest.strip_prefix(name)?.strip_prefix("}}")?;
+            Some((value, after))
+        });
+        match known {
+            Some((value, after)) => format!("{before}{value}{}", self.fill_line(after)),
+            None => format!("{before}{{{{{}", self.fill_line(rest)),
+        }
+    }
+}
+
+fn placeholder(name: &str) -> String {
+    format!("{{{{{name}}}}}")
+}
 
 /// Words that are no strings, also to readers of YAML 1.1 such as kubectl.
 const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
@@ -47,16 +103,16 @@ pub(super) fn indent(text: &str, spaces: usize) -> String {
 }
 
 /// What follows `key:`, for a text of many lines that is to stay readable: a literal block, moved to the right by so
-/// many spaces, or a string in quotes where a block could not hold it as it is. Ends with a line break.
+/// many spaces, or a string in quotes where a block could not hold it as it is.
 pub(super) fn literal(text: &str, spaces: usize) -> String {
     let fits = |c: char| {
         c == '\n' || (!c.is_control() && c != '\u{feff}' && c != '\u{2028}' && c != '\u{2029}')
     };
     if !text.ends_with('\n') || text.ends_with("\n\n") || text == "\n" || !text.chars().all(fits) {
-        return format!(" {}\n", quoted(text));
+        return format!(" {}", quoted(text));
     }
     // The number says where the text begins, as its first line may begin with spaces.
-    format!(" |2\n{}", indent(text, spaces))
+    format!(" |2\n{}", indent(text, spaces).trim_end_matches('\n'))
 }
 
 #[cfg(test)]
@@ -64,6 +120,18 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn a_value_of_several_lines_is_indented_and_an_empty_one_leaves_no_line() {
+        let values = Values::default()
+            .with("name", "a{{block}}")
+            .with("block", "x: 1\n\ny: 2\n")
+            .with("none", "");
+        let template = "## why\n{{name}}: '{{name}}{{block}}{{other}}'\n  ## why\n  {{block}}\n  {{none}}\nend: {}\n";
+        let expected =
+            "a{{block}}: 'a{{block}}x: 1\n\ny: 2\n{{other}}'\n  x: 1\n\n  y: 2\nend: {}\n";
+        assert_eq!(values.fill(template), expected);
+    }
 
     #[test]
     fn a_string_that_looks_like_something_else_is_quoted() {
@@ -86,7 +154,7 @@ mod tests {
         let text = "a\u{85}b\u{2028}c\u{2029}d\u{feff}e\n";
         let expected = r#""a\u0085b\u2028c\u2029d\ufeffe\n""#;
         assert_eq!(scalar(text), expected);
-        assert_eq!(literal(text, 4), format!(" {expected}\n"));
+        assert_eq!(literal(text, 4), format!(" {expected}"));
     }
 
     #[test]
@@ -107,7 +175,7 @@ mod tests {
             " \n",
             "a\n  \n",
         ] {
-            let yaml = format!("data:\n  config.yaml:{}end: 1\n", literal(text, 4));
+            let yaml = format!("data:\n  config.yaml:{}\nend: 1\n", literal(text, 4));
             let read: serde_json::Value = serde_yaml::from_str(&yaml).unwrap();
             assert_eq!(read["data"]["config.yaml"], text, "{yaml}");
             let _: BTreeMap<String, serde_json::Value> = serde_yaml::from_str(&yaml).unwrap();

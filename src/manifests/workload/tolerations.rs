@@ -1,7 +1,7 @@
 //! Which taints the pods tolerate.
 
-use super::Manifests;
-use super::text::scalar;
+use crate::manifests::Manifests;
+use crate::manifests::yaml::scalar;
 use crate::taint::TaintMatcher;
 
 const EVERYTHING: &str =
@@ -31,10 +31,9 @@ pub(super) fn of_pods(manifests: &Manifests) -> String {
         return EVERYTHING.into();
     }
     let rules = manifests.configuration.rules.iter();
-    let tolerations = rules.map(|rule| of_taint(&rule.taint));
+    let tolerations: String = rules.map(|rule| of_taint(&rule.taint)).collect();
     format!(
-        "# What new nodes are known to carry. Add the permanent taints of your pools.\ntolerations:\n{}{OF_NEW_NODES}",
-        tolerations.collect::<Vec<_>>().concat()
+        "# What new nodes are known to carry. Add the permanent taints of your pools.\ntolerations:\n{tolerations}{OF_NEW_NODES}"
     )
 }
 
