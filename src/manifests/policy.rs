@@ -1,8 +1,8 @@
-//! Admission policies: what the API server lets through of what the account may ask, and of what tenants may.
+//! Admission policies: what the API server allows of the requests of untaint's account and of tenants.
 //!
-//! `policy/` has a template of each policy, with its CEL: `nodes/own-account.yaml` for an account that is held to untaint's
-//! work, `nodes/shared-account.yaml` for another, `events.yaml`, and `tenants/`. The expressions keep to what Kubernetes
-//! 1.30 knows.
+//! `policy/` has one template for each policy, with its CEL: `nodes/own-account.yaml` for an account that is held to
+//! untaint's work, `nodes/shared-account.yaml` for an account with other work, `events.yaml` and `tenants/`. The
+//! expressions use only what Kubernetes 1.30 supports.
 
 mod mark;
 mod rules;
@@ -15,14 +15,14 @@ use crate::events::CONTROLLER;
 pub(super) use mark::role_rules;
 pub use tenants::{Enforcement, Tenants};
 
-/// Of an expression: `expressionSizeCodePointLimit` in github.com/google/cel-go/parser.
+/// The longest expression that the API server accepts: `expressionSizeCodePointLimit` in
+/// github.com/google/cel-go/parser.
 pub(super) const MOST_CHARACTERS: usize = 100_000;
 
-/// The policies that hold the account to what the configuration needs, each with its binding, and those against pods
-/// that slip past start-up taints, as far as they are asked for.
+/// The policies for the account and the optional ones for tenants, each with its bindings.
 pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
     let mut documents = nodes(manifests)?.to_vec();
-    // Others in the account's pods may have Events of their own to tell.
+    // Other programs in the account's pods may write their own Events.
     if manifests.holds_account() && manifests.configuration.events {
         documents.extend(events(manifests)?);
     }
@@ -47,30 +47,30 @@ fn nodes(manifests: &Manifests) -> Result<[String; 2], RenderError> {
         .with("ownUid", own_uid)
         .with_part("ownNode", include_str!("policy/nodes/own-node.yaml"))
         .with_part("othersStay", include_str!("policy/nodes/others-stay.yaml"));
-    denying(template, values, manifests.account.objects())
+    denying(template, values, &manifests.account.objects())
 }
 
 fn events(manifests: &Manifests) -> Result<[String; 2], RenderError> {
     let template = include_str!("policy/events.yaml");
     let values = for_account(manifests).with("controller", CONTROLLER);
-    denying(template, values, manifests.account.objects_for("events"))
+    denying(template, values, &manifests.account.objects_for("events"))
 }
 
-/// What the policies for the account have in common.
+/// The values that both policies for the account have.
 fn for_account(manifests: &Manifests) -> Values {
     mark::values(manifests)
         .with_part("isAccount", include_str!("policy/is-account.yaml"))
         .with_part("hasNode", include_str!("policy/has-node.yaml"))
 }
 
-/// A policy with a binding that refuses.
-fn denying(template: &str, values: Values, name: String) -> Result<[String; 2], RenderError> {
-    let values = values.with("name", &name);
+/// A policy and its binding, which refuses requests.
+fn denying(template: &str, values: Values, name: &str) -> Result<[String; 2], RenderError> {
+    let values = values.with("name", name);
     let binding = values.fill(include_str!("policy/binding.yaml"));
-    Ok([checked(values.fill(template), &name)?, binding])
+    Ok([checked(values.fill(template), name)?, binding])
 }
 
-/// The policy, if the server takes its expressions. They are blocks at the same depth.
+/// The policy, if none of its expressions is too long. They are literal blocks of the same indentation.
 fn checked(policy: String, name: &str) -> Result<String, RenderError> {
     let expressions = policy.split(" expression: |-\n").skip(1);
     let lengths = expressions.map(|expression| {
@@ -89,8 +89,7 @@ fn checked(policy: String, name: &str) -> Result<String, RenderError> {
     }
 }
 
-/// In CEL. Whatever comes here from a configuration, keys and values of taints and labels and names of all kinds, has a form
-/// without quotes and backslashes.
+/// A string in CEL. Names, and keys and values of taints and labels, contain no quotes and no backslashes.
 fn string(text: &str) -> String {
     format!("'{text}'")
 }

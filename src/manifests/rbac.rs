@@ -1,4 +1,4 @@
-//! What the ServiceAccount may ask of the API server.
+//! What the ServiceAccount may request from the API server.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,14 @@ use super::yaml::scalar;
 use super::{Manifests, policy};
 use crate::config::Observed;
 
-/// The rules of a role.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Right<'m> {
     InCluster(&'static str),
-    /// With what it is for, as the role's name has it.
+    /// The purpose in the role's name, the namespace and the rules.
     InNamespace(&'static str, &'m str, &'static str),
 }
 
-/// What a kind of gate needs besides the right to Nodes.
+/// What a gate of this kind needs besides the permissions for Nodes.
 fn of_kind(object: &Observed) -> Option<Right<'_>> {
     match object {
         Observed::CsiDriver(_) => Some(Right::InCluster(CSI_NODES)),
@@ -25,11 +24,11 @@ fn of_kind(object: &Observed) -> Option<Right<'_>> {
 
 /// The roles that the configuration needs, each with its binding.
 pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
-    let mut rights: Vec<_> = vec![Right::InCluster(NODES)];
+    let mut needed = vec![Right::InCluster(NODES)];
     if manifests.writing_rules().next().is_some() {
-        rights.push(Right::InCluster(PATCH_NODES));
+        needed.push(Right::InCluster(PATCH_NODES));
     }
-    rights.extend(
+    needed.extend(
         manifests
             .observed()
             .filter_map(of_kind)
@@ -39,37 +38,38 @@ pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
         .writing_rules()
         .any(|rule| rule.publish_condition.is_some())
     {
-        rights.push(Right::InCluster(NODES_STATUS));
+        needed.push(Right::InCluster(NODES_STATUS));
     }
     if manifests.configuration.events {
-        // The Events of a Node, which has no namespace, are in this one.
-        rights.push(Right::InNamespace("events", "default", EVENTS));
+        // A Node has no namespace. Its Events are in this one.
+        needed.push(Right::InNamespace("events", "default", EVENTS));
     }
     let account = &manifests.account;
     let mut cluster_rules = String::new();
-    let mut roles = Vec::new();
-    for right in rights {
+    let mut documents = Vec::new();
+    for right in needed {
         match right {
             Right::InCluster(rules) => cluster_rules.push_str(rules),
             Right::InNamespace(purpose, namespace, rules) => {
                 let name = account.objects_for(purpose);
-                roles.push(role(manifests, Some(namespace), &name, rules));
+                documents.push(role(manifests, Some(namespace), &name, rules));
             }
         }
     }
     cluster_rules.push_str(&policy::role_rules(manifests));
-    roles.insert(0, role(manifests, None, &account.objects(), &cluster_rules));
-    roles
+    documents.insert(0, role(manifests, None, &account.objects(), &cluster_rules));
+    documents
 }
 
 const NODES: &str = r#"- apiGroups: [""]
-  # Taints are in the spec: what is done to them needs no right to nodes/status.
+  # Taints are in the spec, so untaint needs no permission for nodes/status to change them.
   resources: [nodes]
   verbs:
-  # Its own Node, by the field selector metadata.name. Where the server refuses streaming lists, a list comes first.
+  # Of its own Node, by the field selector metadata.name. If the server does not support streaming lists, it lists
+  # first.
   - list
   - watch
-  # The Node as it is now: after a conflict or an answer that never came, and for the last look of `run --once`.
+  # The current Node: after a conflict, after a request without an answer, and at the end of `run --once`.
   - get
 "#;
 
@@ -80,7 +80,7 @@ const PATCH_NODES: &str =
 ";
 
 const CSI_NODES: &str = "- apiGroups: [storage.k8s.io]
-  # For csiDriver: the CSINode of its own Node.
+  # For csiDriver gates: the CSINode of its own Node.
   resources: [csinodes]
   verbs: [list, watch]
 ";
@@ -92,10 +92,10 @@ const NODES_STATUS: &str = r#"- apiGroups: [""]
 "#;
 
 const PODS: &str = r#"- apiGroups: [""]
-  # untaint asks only for the pods of its own node that have the labels of the gate. RBAC cannot say so: whoever has the
-  # token can read every pod of this namespace.
+  # For pods gates. untaint asks only for pods of its own node with the labels of the gate. RBAC cannot restrict that:
+  # with the token, every pod of this namespace can be read.
   resources: [pods]
-  # A list comes first where the server refuses streaming lists.
+  # If the server does not support streaming lists, untaint lists first.
   verbs: [list, watch]
 "#;
 
@@ -103,11 +103,11 @@ const EVENTS: &str = "- apiGroups: [events.k8s.io]
   resources: [events]
   verbs:
   - create
-  # The same again within some minutes is one Event that counts.
+  # If something happens again within some minutes, untaint raises the count of the same Event.
   - patch
 ";
 
-/// A role, of the cluster where it has no namespace, and its binding to the account.
+/// A Role or, without a namespace, a ClusterRole, with its binding to the account.
 fn role(manifests: &Manifests, namespace: Option<&str>, name: &str, rules: &str) -> String {
     let (kind, place) = match namespace {
         Some(namespace) => ("Role", format!("namespace: {}", scalar(namespace))),

@@ -1,6 +1,6 @@
-//! The pods: untaint's own, or an example of somebody else's with untaint in it.
+//! The pods: untaint's own, or an example of another program's DaemonSet with untaint in it.
 //!
-//! `workload/` has a template of the DaemonSet for each form. What forms have in common is here.
+//! `workload/` has one template of the DaemonSet for each form. The parts that forms share are here.
 
 mod mounts;
 mod tolerations;
@@ -15,14 +15,14 @@ use crate::text::sha256;
 pub use mounts::MountError;
 
 const HOST_NETWORK: &str = "\
-# A pod with a network of its own would wait for the CNI that it is to wait for. The host's resolver, because the
-# cluster's needs the CNI as well.
+# With a network of its own, the pod would start only after the CNI is ready. The cluster's resolver needs the CNI too,
+# so the pod uses the host's.
 hostNetwork: true
 dnsPolicy: Default
 ";
 
 const PRIORITY: &str = "\
-# On GKE, a namespace other than kube-system needs a ResourceQuota for this class.
+# On GKE, every namespace except kube-system needs a ResourceQuota for this class.
 priorityClassName: system-node-critical
 nodeSelector:
   kubernetes.io/os: linux
@@ -38,7 +38,7 @@ env:
 
 const CONFIG_MOUNT: &str = "\
 - name: config
-  # The directory: a file mounted by subPath would never be updated.
+  # The whole directory, because the kubelet never updates a file that is mounted by subPath.
   mountPath: /etc/untaint
   readOnly: true
 ";
@@ -57,15 +57,15 @@ resources:
   requests:
     cpu: 10m
     memory: 16Mi
-  # No limit for the CPU: it would slow down the moments that others wait for.
+  # No CPU limit: it would delay removals, and pods wait for those.
   limits:
     memory: 64Mi
 ";
 
 /// Where a gate looks at the host's files.
 const ROOT: &str = "\
-# CNI configurations and agents' sockets are often for root alone (0600). Root without capabilities can read
-# and use what root owns, and nothing else.
+# Often, only root can read CNI configurations and use agents' sockets (mode 0600). Root without capabilities has the
+# permissions of the owner root, and no more.
 runAsUser: 0
 runAsGroup: 0
 ";
@@ -76,8 +76,8 @@ runAsGroup: 65532
 runAsNonRoot: true
 ";
 
-/// The Namespace and the ServiceAccount, if they are untaint's own. Others may have much else in theirs, which must not
-/// change with untaint's installation, nor go with it.
+/// The Namespace and the ServiceAccount, if they are untaint's own. Those of other programs must not change or be
+/// deleted with untaint's manifests.
 pub(super) fn account(manifests: &Manifests) -> Vec<String> {
     let mut documents = Vec::new();
     if manifests.account.namespace == OWN {
@@ -99,7 +99,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], MountError
         Form::PostStart => include_str!("workload/post-start.yaml"),
     };
     let directories = match manifests.form {
-        // The container is the vendor's, with a file system of its own.
+        // The hook sees the file system of the vendor's container.
         Form::PostStart => BTreeSet::new(),
         _ => mounts::directories(manifests)?,
     };
@@ -109,7 +109,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], MountError
         .with("user", if directories.is_empty() { NOBODY } else { ROOT })
         .with("selinux", selinux.unwrap_or_default())
         .fill(CONFINEMENT);
-    // With a hash, another configuration rolls out as the DaemonSet's update strategy says.
+    // With a hash, a new configuration rolls out by the DaemonSet's update strategy.
     let hash = &sha256(&manifests.text)[..10];
     let config_map = format!("{}-{hash}", manifests.account.objects());
     let values = manifests

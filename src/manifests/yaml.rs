@@ -12,14 +12,15 @@ impl Values {
         self
     }
 
-    /// With a part of other templates, filled with the values that are there.
+    /// Adds a part of other templates, filled with the values so far.
     pub(super) fn with_part(self, name: &'static str, template: &str) -> Self {
         let part = self.fill(template);
         self.with(name, part)
     }
 
-    /// The template with its values in place of `{{name}}`. A value alone on its line may have several lines, which are indented
-    /// as the name is, or none. Lines that begin with `##` are comments on the template.
+    /// The template with the values instead of `{{name}}`. A value that is alone on its line may have several lines,
+    /// which get the indentation of the name, or none. Lines that begin with `##` are comments on the template and are
+    /// dropped.
     pub(super) fn fill(&self, template: &str) -> String {
         let mut filled = String::new();
         for line in template.lines() {
@@ -38,7 +39,7 @@ impl Values {
         filled
     }
 
-    /// What a value has of other placeholders stays.
+    /// Does not fill placeholders in values.
     fn fill_line(&self, line: &str) -> String {
         let Some((before, rest)) = line.split_once("{{") else {
             return line.to_owned();
@@ -58,10 +59,10 @@ fn placeholder(name: &str) -> String {
     format!("{{{{{name}}}}}")
 }
 
-/// Words that are no strings, also to readers of YAML 1.1 such as kubectl.
+/// Words that are not strings for readers of YAML 1.1, such as kubectl.
 const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 
-/// A string as YAML on one line, in quotes where it would be something else without.
+/// A string on one line, in quotes if it would be read as something else without them.
 pub(super) fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text
@@ -76,7 +77,7 @@ pub(super) fn scalar(text: &str) -> String {
     }
 }
 
-/// A string of JSON is one of YAML, but for what YAML 1.1 takes for line breaks or for no character of the text.
+/// A string of JSON is a string of YAML, except for the characters that YAML 1.1 reads as line breaks or drops.
 fn quoted(text: &str) -> String {
     let mut quoted = String::new();
     for c in serde_json::Value::from(text).to_string().chars() {
@@ -90,7 +91,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// `text` with each line that has anything in it moved to the right by so many spaces.
+/// `text` with `spaces` before each line that is not empty.
 pub(super) fn indent(text: &str, spaces: usize) -> String {
     let mut indented = String::new();
     for line in text.lines() {
@@ -102,8 +103,8 @@ pub(super) fn indent(text: &str, spaces: usize) -> String {
     indented
 }
 
-/// What follows `key:`, for a text of many lines that is to stay readable: a literal block, moved to the right by so
-/// many spaces, or a string in quotes where a block could not hold it as it is.
+/// What follows `key:` for a text of several lines: a literal block, indented by `spaces`, or a string in quotes if a
+/// block cannot hold the text exactly.
 pub(super) fn literal(text: &str, spaces: usize) -> String {
     let fits = |c: char| {
         c == '\n' || (!c.is_control() && c != '\u{feff}' && c != '\u{2028}' && c != '\u{2029}')

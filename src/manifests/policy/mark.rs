@@ -1,8 +1,8 @@
-//! How the policies know the account, whatever it is called by the time it is applied.
+//! The mark: how the policies recognize the account after it is renamed.
 //!
-//! Kustomize, Flux and Helm rename accounts, roles and bindings, but not what stands in an expression. So a policy goes by
-//! the name that was written, or by permissions that its role alone grants. They allow nothing, because there is no such
-//! API group. The API server answers all the same whether a user has them.
+//! Kustomize, Flux and Helm rename accounts, roles and bindings, but not names in an expression. So a policy recognizes
+//! the account by its written name, or by permissions that only its role grants. They allow nothing, because no server
+//! has the API group, but the API server can check whether a user has them.
 
 use std::collections::BTreeSet;
 
@@ -48,27 +48,30 @@ fn grant<'n>(
     verb: &str,
     names: impl IntoIterator<Item = &'n str>,
 ) -> String {
-    let names = names.into_iter().map(scalar);
-    let names: String = names.map(|name| format!("  - {name}\n")).collect();
+    let names = names.into_iter();
+    let names: Vec<_> = names
+        .map(|name| format!("  - {}\n", scalar(name)))
+        .collect();
     if names.is_empty() {
-        // Without names, the rule would grant all.
+        // Without names, the rule would grant all names.
         return String::new();
     }
+    let names = names.concat();
     format!(
         "{about}- apiGroups: [untaint.dev]\n  resources: [{resource}]\n  resourceNames:\n{names}  verbs: [{verb}]\n"
     )
 }
 
 const ABOUT_MARK: &str = "\
-# These permissions allow nothing: there is no such group. By them the admission policies know the account when
-# kustomize, Flux or Helm has renamed it. Do not grant them to anybody else.
+# These permissions allow nothing, because no server has this API group. The admission policies recognize the account by
+# them, even after kustomize, Flux or Helm has renamed it. Do not grant them to other accounts.
 ";
 
 const ABOUT_RULES: &str = "\
-# A policy judges this account by its rules if they have this hash. If not, the account may change what follows.
+# The policy uses its rules for this account if they have this hash. Otherwise, the account may change what follows.
 ";
 
-/// The resource of the mark: one for accounts that are held to untaint's work, another for those of others.
+/// The resource of the mark: a different one for accounts with other work with Nodes.
 fn mark(manifests: &Manifests) -> &'static str {
     if manifests.holds_account() {
         "ownnode"
@@ -77,7 +80,7 @@ fn mark(manifests: &Manifests) -> &'static str {
     }
 }
 
-/// No object has a colon in its name, so nothing renames this one.
+/// With a colon, no tool takes it for the name of an object and renames it.
 fn written_account(manifests: &Manifests) -> String {
     let account = &manifests.account;
     format!("{}:{}", account.namespace, account.name)

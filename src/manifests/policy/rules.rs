@@ -1,4 +1,4 @@
-//! The rules as data in CEL: with their hash, all of the policy for Nodes that depends on the configuration.
+//! The rules as data in CEL. With their hash, they are all that depends on the configuration in the policy for Nodes.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use crate::config::Rule;
 use crate::manifests::Manifests;
 use crate::taint::Effect;
 
-/// By the keys of their taints, so that the server looks at one of 500 rules. Every value is a list of strings, since CEL in
-/// Kubernetes has no maps of mixed types. What is left out may be anything.
+/// The rules that write, by the keys of their taints, so that the server looks up one of 500 rules. Every value is a
+/// list of strings, because CEL in Kubernetes has no maps of mixed types. A missing field matches everything.
 pub(super) fn in_cel(manifests: &Manifests) -> String {
     map(manifests.writing_rules())
 }
@@ -28,10 +28,10 @@ fn map<'r>(rules: impl Iterator<Item = &'r Rule>) -> String {
 
 fn entry(rule: &Rule) -> String {
     let taint = &rule.taint;
-    // Neither keys nor values of labels have an `=`.
+    // Labels contain no `=`.
     let labels = rule.node_selector.iter();
     let labels = labels.map(|(key, value)| string(&format!("{key}={value}")));
-    // The value of the one taint that it makes: see `TaintMatcher::to_taint`.
+    // The value of the taint that is put back: see `TaintMatcher::to_taint`.
     let put_back = taint.value.as_deref().unwrap_or_default();
     let condition = rule.publish_condition.as_ref();
     let fields = [

@@ -1,4 +1,4 @@
-//! Against pods that slip past a start-up taint: because they tolerate it, or because no scheduler is asked.
+//! Policies against pods that bypass start-up taints: by a toleration, or by `nodeName`.
 
 mod taints;
 
@@ -8,19 +8,18 @@ use super::{checked, mark, string};
 use crate::manifests::yaml::{Values, scalar};
 use crate::manifests::{Account, Manifests, RenderError};
 
-/// The label with which a Namespace is exempt, its value being `true`.
+/// The label that exempts a Namespace, if its value is `true`.
 const MAY_TOLERATE: &str = "untaint/may-tolerate-startup-taints";
 
-/// What is asked of the pods of others.
+/// The policies for the pods of tenants, and their exemptions.
 #[derive(Debug, Clone, Default)]
 pub struct Tenants {
-    /// They may not tolerate a configured taint.
+    /// Pods may not tolerate a configured taint.
     pub tolerations: Option<Enforcement>,
-    /// They may not be made for a Node.
+    /// Pods may not be created with a `nodeName`.
     pub node_names: Option<Enforcement>,
-    /// Nothing is asked here, nor in kube-system and in untaint's own namespace.
+    /// Besides kube-system and untaint's own namespace.
     pub exempt_namespaces: BTreeSet<String>,
-    /// Nothing is asked of their pods.
     pub exempt_accounts: BTreeSet<Account>,
 }
 
@@ -35,7 +34,7 @@ pub enum Enforcement {
     Warn,
 }
 
-/// The policies that are asked for, each with its bindings.
+/// The requested policies, each with its bindings.
 pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
     let tenants = &manifests.tenants;
     let taints = match tenants.tolerations {
@@ -49,14 +48,14 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
             "tolerations",
             tenants.tolerations,
             include_str!("tenants/tolerations.yaml"),
-            // Tolerations can be added to a pod that is there.
+            // Tolerations can be added to an existing pod.
             "CREATE, UPDATE",
         ),
         (
             "node-names",
             tenants.node_names,
             include_str!("tenants/node-names.yaml"),
-            // Later on, each has its Node.
+            // An existing pod has its Node.
             "CREATE",
         ),
     ] {
@@ -95,7 +94,7 @@ impl Enforcement {
             Self::Deny => "validationActions: [Deny]",
             Self::Warn => {
                 "\
-# To try it out: nothing is refused, and the audit log tells of what would have been.
+# To try the policy: nothing is refused, and the audit log has an entry for each pod that would be.
 validationActions: [Warn, Audit]"
             }
         }
@@ -103,14 +102,15 @@ validationActions: [Warn, Audit]"
 }
 
 const WARN_OF_TEMPLATES: &str = "\
-# A controller could not tell its user of a refusal but by Events; a warning reaches whoever makes the template.
+# A user who creates a template gets this warning. A refusal of its pods would reach only their controller, and its
+# Events.
 validationActions: [Warn]";
 
 /// The end of every message, in CEL.
-const REMEDY: &str = "'; a cluster administrator can exempt the namespace, by the label {{exemptLabel}}=true or in the bindings of \
-     the policy {{name}}, or the ServiceAccount, in the policy'";
+const REMEDY: &str = "'; a cluster administrator can exempt the namespace by the label {{exemptLabel}}=true or in \
+     the bindings of the policy {{name}}, or the ServiceAccount in the policy'";
 
-/// What both policies have in common.
+/// The values that both policies have.
 fn values(manifests: &Manifests) -> Values {
     let tenants = &manifests.tenants;
     let own = [manifests.account.namespace.as_str(), "kube-system"];

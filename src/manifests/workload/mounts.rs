@@ -28,28 +28,20 @@ const TAKEN: [&str; 5] = [
 /// A path that no volume can make visible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MountError {
-    /// Something else is where the volume would be mounted.
+    /// The pod has something else where the volume would be mounted.
     #[error(
-        "gate {gate}: {} cannot be made visible in a pod: the directory around it would be mounted where the pod has other things that it needs; move it into a directory of its own",
+        "gate {gate}: {} cannot be made visible in a pod: the directory around it contains what the pod itself needs; \
+         move it into its own directory",
         path.display()
     )]
-    Taken {
-        /// That looks at it.
-        gate: String,
-        /// What it looks at.
-        path: PathBuf,
-    },
-    /// The API server takes no such path of a volume. Where it leads depends on symbolic links.
+    Taken { gate: String, path: PathBuf },
+    /// The API server refuses such a path of a volume. Its target depends on symbolic links.
     #[error(
-        "gate {gate}: {} cannot be made visible in a pod: no volume can have '..' in its path; write the path without it",
+        "gate {gate}: {} cannot be made visible in a pod: the path of a volume cannot contain '..'; \
+         write the path without it",
         path.display()
     )]
-    LeadsBack {
-        /// That looks at it.
-        gate: String,
-        /// What it looks at.
-        path: PathBuf,
-    },
+    LeadsBack { gate: String, path: PathBuf },
 }
 
 /// The directories to mount, none of them within another.
@@ -84,8 +76,8 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
     Ok(directories)
 }
 
-/// The directory around `path`. A mount keeps showing the directory that was mounted: after `path` itself is deleted and
-/// recreated, a mount of it would show the deleted one.
+/// The directory around `path`. A mount keeps showing the directory that was mounted: after `path` itself is deleted
+/// and recreated, a mount of it would show the deleted one.
 fn around(path: &Path) -> Option<PathBuf> {
     let around = path.parent()?;
     let is_taken = |taken: &str| Path::new(taken).starts_with(around) || around.starts_with(taken);
@@ -107,7 +99,6 @@ fn paths(check: &Check) -> Vec<&PathBuf> {
     }
 }
 
-/// Of a container.
 pub(super) fn mounts(directories: &BTreeSet<PathBuf>) -> String {
     let mount = |index: usize, path: &str| {
         format!("- name: host-{index}\n  mountPath: {path}\n  readOnly: true\n")
@@ -115,7 +106,6 @@ pub(super) fn mounts(directories: &BTreeSet<PathBuf>) -> String {
     each(directories, mount)
 }
 
-/// Of a pod.
 pub(super) fn volumes(directories: &BTreeSet<PathBuf>) -> String {
     if directories.is_empty() {
         return String::new();
@@ -129,8 +119,8 @@ pub(super) fn volumes(directories: &BTreeSet<PathBuf>) -> String {
 }
 
 const ABOUT_VOLUMES: &str = "\
-# What the gates look at, each by the directory around it: a mount stays with the directory it was made of, and of
-# one that is deleted and made anew nothing would be seen in the pod.
+# For each path that a gate looks at, the directory around it. If the path itself were mounted, the pod would not see
+# that it is deleted and recreated.
 ";
 
 fn each(directories: &BTreeSet<PathBuf>, item: impl Fn(usize, &str) -> String) -> String {

@@ -1,26 +1,29 @@
-//! Which taints the pods tolerate.
+//! The tolerations of the pods.
 
 use crate::manifests::Manifests;
 use crate::manifests::yaml::scalar;
 use crate::taint::TaintMatcher;
 
-const EVERYTHING: &str =
-    "# Everything, as system agents do: it must run before any taint is gone, and also where another one is permanent,
-# such as on a pool of GPU nodes.
+const EVERYTHING: &str = "\
+# All taints, as other system agents do: untaint must run before any taint is removed, and also on nodes with a
+# permanent taint, such as a pool of GPU nodes.
 tolerations:
 - operator: Exists
 ";
 
-/// What new nodes carry besides the start-up taints. DaemonSets tolerate the other taints of Kubernetes by themselves:
-/// `AddOrUpdateDaemonPodTolerations` in k8s.io/kubernetes/pkg/controller/daemon/util.
-const OF_NEW_NODES: &str = "# On every new Node, until it is ready.
+const ABOUT_EXACT: &str =
+    "# The taints that new nodes usually have. Add the permanent taints of your node pools.\n";
+
+/// The taints of new nodes besides the start-up taints. Kubernetes adds tolerations of its other taints to the pods of
+/// DaemonSets: `AddOrUpdateDaemonPodTolerations` in k8s.io/kubernetes/pkg/controller/daemon/util.
+const OF_NEW_NODES: &str = "# Every new Node has this taint until it is ready.
 - key: node.kubernetes.io/not-ready
   operator: Exists
   effect: NoSchedule
-# Where a cloud controller has yet to see the Node.
+# A new Node has this taint until the cloud controller has initialized it.
 - key: node.cloudprovider.kubernetes.io/uninitialized
   operator: Exists
-# Where Karpenter has yet to register it.
+# A new Node has this taint until Karpenter has registered it.
 - key: karpenter.sh/unregistered
   operator: Exists
 ";
@@ -32,15 +35,13 @@ pub(super) fn of_pods(manifests: &Manifests) -> String {
     }
     let rules = manifests.configuration.rules.iter();
     let tolerations: String = rules.map(|rule| of_taint(&rule.taint)).collect();
-    format!(
-        "# What new nodes are known to carry. Add the permanent taints of your pools.\ntolerations:\n{tolerations}{OF_NEW_NODES}"
-    )
+    format!("{ABOUT_EXACT}tolerations:\n{tolerations}{OF_NEW_NODES}")
 }
 
 fn of_taint(taint: &TaintMatcher) -> String {
     let TaintMatcher { key, value, effect } = taint;
     let value = match value.as_deref() {
-        // The server leaves the field out, and would be told to add it each time.
+        // The server drops an empty `value`, so each `kubectl apply` would add it again.
         Some("") => "Equal".into(),
         Some(value) => format!("Equal\n  value: {}", scalar(value)),
         None => "Exists".into(),

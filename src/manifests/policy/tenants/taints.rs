@@ -4,7 +4,7 @@ use super::string;
 use crate::manifests::{Manifests, RenderError};
 use crate::taint::{Effect, TaintMatcher};
 
-/// One a line. A rule with `dryRun` counts as any other: that untaint leaves the taint alone does not let pods past it.
+/// One on each line, those of rules with `dryRun` too: the taint is on the nodes, even if another program removes it.
 pub(super) fn in_cel(manifests: &Manifests) -> Result<String, RenderError> {
     let rules = manifests.configuration.rules.iter();
     let barriers = rules.filter(|rule| rule.taint.effect != Some(Effect::PreferNoSchedule));
@@ -15,7 +15,7 @@ pub(super) fn in_cel(manifests: &Manifests) -> Result<String, RenderError> {
     Ok(taints.join(",\n"))
 }
 
-/// As a map of strings, since CEL in Kubernetes has no lists or maps of mixed types.
+/// A map of strings, because CEL in Kubernetes has no lists or maps of mixed types.
 fn entry(taint: &TaintMatcher) -> String {
     let TaintMatcher { key, value, effect } = taint;
     let mut fields = vec![("key", key.as_str())];
@@ -35,8 +35,8 @@ fn entry(taint: &TaintMatcher) -> String {
     format!("{{{}}}", fields.join(", "))
 }
 
-/// Whether `Lt` and `Gt` compare it: `IsDecimalInteger` in k8s.io/apimachinery/pkg/api/validate/content, and not too
-/// large. The value of a taint has no sign.
+/// Whether `Lt` and `Gt` compare it: `IsDecimalInteger` in k8s.io/apimachinery/pkg/api/validate/content, within 64
+/// bits. The value of a taint has no sign.
 fn is_number(value: &str) -> bool {
     let is_canonical = value == "0" || !value.starts_with(['0', '+']);
     is_canonical && value.parse::<i64>().is_ok()
