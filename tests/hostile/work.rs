@@ -227,7 +227,7 @@ pub(crate) async fn an_agent_whose_token_says_nothing_of_a_node_says_so_once_and
         .await
         .unwrap();
     let error = refused["error"].as_str().unwrap();
-    assert!(error.contains("it has no claim authentication.kubernetes.io/node-name; those that pods are given have it from Kubernetes 1.30 on"), "{refused}");
+    assert!(error.contains("it has no claim authentication.kubernetes.io/node-name; tokens of pods have it from Kubernetes 1.30 on"), "{refused}");
 
     let user = shipped.account.user();
     let fourth = async {
