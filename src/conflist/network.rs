@@ -61,7 +61,7 @@ impl Network {
         }?;
         // libcni looks at this rule only when a pod starts (`ValidateNetworkName`): too late for us, and it also keeps
         // `<dir>/<name>` inside the directory.
-        if NETWORK_NAME.is_form_of(&network.name) {
+        if NETWORK_NAME.check(&network.name).is_ok() {
             Ok(network)
         } else {
             Err(format!(
