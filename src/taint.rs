@@ -18,7 +18,7 @@ use crate::text::quoted;
 pub enum Effect {
     /// New pods that do not tolerate the taint are not scheduled here.
     NoSchedule,
-    /// Such pods are scheduled here only if nowhere else is better.
+    /// Such pods are scheduled here only if no other node is better.
     PreferNoSchedule,
     /// Such pods are not scheduled here, and running ones are evicted.
     NoExecute,

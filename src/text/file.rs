@@ -1,4 +1,4 @@
-//! Reading small text files that people write, whatever is in their place.
+//! Reads small text files that people write. Anything may be in their place.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,8 +26,8 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     })
 }
 
-/// At most one byte more than allowed, whatever the file claims to be. What is no regular file might never end, or
-/// never begin: a pipe that nobody writes to would hold up the whole program.
+/// At most one byte more than allowed, whatever size the file claims to have. Only of a regular file: a read of a pipe
+/// that nobody writes to would never return.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
