@@ -9,28 +9,26 @@ use serde_json::Value;
 
 use crate::text::quoted;
 
-/// A form, and the words for it.
+/// A form of strings.
 pub(crate) struct Syntax {
     /// Completes "must be …".
     pub(crate) expected: &'static str,
     /// In bytes.
     pub(crate) longest: Option<usize>,
-    /// The form as far as a regular expression can say it, for the schema: whatever holds matches. Without look-around
-    /// and with escapes that every dialect has.
+    /// For the schema: matches every string that has the form and, as far as a regular expression can, no other. Has no
+    /// look-around, and only escapes that every dialect has.
     pub(crate) pattern: &'static str,
     pub(crate) holds: fn(&str) -> bool,
 }
 
 impl Syntax {
-    pub(crate) fn is_form_of(&self, text: &str) -> bool {
-        self.longest.is_none_or(|longest| text.len() <= longest) && (self.holds)(text)
-    }
-
     /// The error is a whole message: `must be …, not "…"`.
     pub(crate) fn check(&self, text: &str) -> Result<(), String> {
-        self.is_form_of(text)
-            .then_some(())
-            .ok_or_else(|| self.refusal(text))
+        if self.longest.is_none_or(|longest| text.len() <= longest) && (self.holds)(text) {
+            Ok(())
+        } else {
+            Err(self.refusal(text))
+        }
     }
 
     /// [`Syntax::check`] that returns the text.
@@ -53,20 +51,19 @@ impl Syntax {
     }
 }
 
-/// A string of a form.
+/// Describes a string of a form.
 pub(crate) struct Form(pub(crate) &'static Syntax);
 
 impl Transform for Form {
     fn transform(&mut self, schema: &mut Schema) {
         add_words(schema, &format!("Must be {}.", self.0.expected));
-        let form = self.0.schema().to_value();
-        schema
-            .ensure_object()
-            .extend(form.as_object().cloned().unwrap_or_default());
+        for (keyword, value) in self.0.schema().as_object().into_iter().flatten() {
+            schema.insert(keyword.clone(), value.clone());
+        }
     }
 }
 
-/// A list of strings of a form.
+/// Describes a list of strings of a form.
 pub(crate) struct Each(pub(crate) &'static Syntax);
 
 impl Transform for Each {
@@ -77,9 +74,9 @@ impl Transform for Each {
 }
 
 fn add_words(schema: &mut Schema, words: &str) {
-    let said = schema.get("description").and_then(Value::as_str);
-    let said = said.map_or_else(|| words.to_owned(), |said| format!("{said} {words}"));
-    schema.insert("description".into(), said.into());
+    let doc_comment = schema.get("description").and_then(Value::as_str);
+    let all = doc_comment.map_or_else(|| words.into(), |comment| format!("{comment} {words}"));
+    schema.insert("description".into(), all.into());
 }
 
 /// Names of rules and gates; `IsDNS1123Label` in k8s.io/apimachinery/pkg/util/validation.
@@ -150,7 +147,7 @@ pub(crate) const HOST: Syntax = Syntax {
     holds: |text| text.parse::<IpAddr>().is_ok() || (!text.is_empty() && is_words(text)),
 };
 
-/// What stands in a request line: RFC 9112 section 3.2.1, origin-form.
+/// The target in a request line: RFC 9112 section 3.2.1, origin-form.
 pub(crate) const REQUEST_PATH: Syntax = Syntax {
     expected: "a path that begins with '/', with an optional query, percent-encoded and without '#'",
     longest: None,
@@ -206,7 +203,7 @@ pub(crate) const PLUGIN_TYPE: Syntax = Syntax {
     holds: |text| !text.is_empty() && !text.contains(['/', '\0']),
 };
 
-/// An argument of a program, as execve(2) can pass it.
+/// An argument that execve(2) can pass to a program.
 pub(crate) const ARGUMENT: Syntax = Syntax {
     expected: "a string without NUL",
     longest: None,
@@ -229,7 +226,7 @@ pub(crate) const SELINUX_TYPE: Syntax = Syntax {
     holds: |text| !text.is_empty() && is_words(text) && !text.contains('-'),
 };
 
-/// Text that a body must contain: the empty one always is there.
+/// Text that a body must contain. Every body contains the empty text.
 pub(crate) const SEARCHED_TEXT: Syntax = Syntax {
     expected: "some text",
     longest: None,

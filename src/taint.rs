@@ -18,17 +18,16 @@ use crate::text::quoted;
 pub enum Effect {
     /// New pods that do not tolerate the taint are not scheduled here.
     NoSchedule,
-    /// Such pods are scheduled here only if nowhere else is better.
+    /// Such pods are scheduled here only if no other node is better.
     PreferNoSchedule,
     /// Such pods are not scheduled here, and running ones are evicted.
     NoExecute,
 }
 
 impl Effect {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
 
-    /// As the API spells it.
+    /// As in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -38,7 +37,7 @@ impl Effect {
     }
 }
 
-/// Domains whose taints are someone else's statement about a node, and whose they are.
+/// Domains whose taints others remove, and who does.
 const OWNED: [(&str, &str); 4] = [
     (
         "node.kubernetes.io",
@@ -81,7 +80,7 @@ impl TaintMatcher {
                 .is_none_or(|effect| effect.as_str() == taint.effect)
     }
 
-    /// A taint that it matches: without value or effect, where any will do.
+    /// A taint that it matches: without value or effect, if it matches any.
     pub fn to_taint(&self) -> Taint {
         let effect = self.effect.map_or("", Effect::as_str);
         Taint {
@@ -117,7 +116,7 @@ impl fmt::Display for TaintMatcher {
     }
 }
 
-/// Keys of others, for the schema.
+/// For the schema: keys in [`OWNED`] domains.
 fn refuse_owned(key: &mut Schema) {
     let domains = OWNED.map(|(domain, _)| domain.replace('.', r"\."));
     let owned = format!("^({})/", domains.join("|"));

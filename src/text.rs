@@ -1,4 +1,4 @@
-//! Words for messages: errors in plain language, and text from elsewhere made short and safe to print; and its hash. Pure.
+//! Words for messages: errors in plain language, and text from elsewhere made short and safe to print. Pure.
 
 pub(crate) mod file;
 
@@ -25,7 +25,7 @@ pub(crate) fn plain(error: &io::Error) -> String {
     first.into_iter().chain(characters).collect()
 }
 
-/// `text`, which may be a URL or have one in it, without what there may be secret: a user, a query, a fragment.
+/// `text`, which may contain a URL, without the parts of it that may be secret: a user, a query, a fragment.
 pub(crate) fn without_secrets(text: &str) -> String {
     let mark = |text: &str| text.find(['?', '#']);
     let (user, rest) = match text.rsplit_once('@') {

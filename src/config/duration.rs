@@ -49,7 +49,6 @@ impl Cursor<'_> {
         let duration = self.duration()?;
         if duration < least {
             self.report(format!("must be {} or more: {reason}", shown(least)));
-            return None;
         }
         Some(duration)
     }
@@ -74,20 +73,14 @@ pub(super) fn serialize<S: Serializer>(
 }
 
 /// Seconds, with a fraction where there is one.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "configured durations are small and not negative"
-)]
 pub(super) fn serialize_seconds<S: Serializer>(
     value: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let seconds = value.as_secs_f64();
-    if seconds.fract() == 0.0 {
-        (seconds as u64).serialize(serializer)
+    if value.subsec_nanos() == 0 {
+        value.as_secs().serialize(serializer)
     } else {
-        seconds.serialize(serializer)
+        value.as_secs_f64().serialize(serializer)
     }
 }
 

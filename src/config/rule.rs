@@ -82,7 +82,7 @@ impl Rule {
             && self.node_selector == other.node_selector
     }
 
-    /// Reads a rule, and what can be read of one that has problems into `parts`.
+    /// Reads a rule. `parts` receives what could be read of it, even if it has problems.
     pub(super) fn read<'t>(
         cursor: &Cursor<'t>,
         names: &mut Names,
@@ -114,8 +114,7 @@ impl Rule {
                 taint: taint_at.zip(taint.clone()),
                 retaint: retaint_at,
                 published: published_at
-                    .zip(publish_condition.clone())
-                    .map(|(at, condition)| (at, condition.kind)),
+                    .zip(publish_condition.clone().map(|condition| condition.kind)),
             });
             Some(Self {
                 name,

@@ -60,7 +60,7 @@ impl Network {
         }?;
         // libcni checks this rule only when a pod starts (`ValidateNetworkName`), which is too late. The rule also keeps
         // `<dir>/<name>` inside the directory.
-        if NETWORK_NAME.is_form_of(&network.name) {
+        if NETWORK_NAME.check(&network.name).is_ok() {
             Ok(network)
         } else {
             let name = message::name(&network.name);

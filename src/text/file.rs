@@ -1,4 +1,4 @@
-//! Reading small files, whatever is in their place.
+//! Reads small files. Anything may be in their place.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -28,8 +28,8 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
 }
 
 /// The contents of a regular file of at most `limit` bytes, and when it was last written. The error of a larger file is
-/// [`ErrorKind::FileTooLarge`]. Anything but a regular file is refused: it might never end, or, as a pipe without a
-/// writer, never begin.
+/// [`ErrorKind::FileTooLarge`]. It refuses anything but a regular file: a read of a pipe that nobody writes to would never
+/// return.
 pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, SystemTime)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);

@@ -144,20 +144,16 @@ impl<'t> Cursor<'t> {
             Value::Map(_) => ", not a mapping".into(),
             _ if self.is_secret => String::new(),
             Value::String(text) => format!(", not the string {}", quoted(text)),
-            Value::Bool(_) | Value::Number(_) => format!(", not {}", excerpt(self.spelling())),
+            _ => format!(", not {}", excerpt(self.spelling().unwrap_or_default())),
         }
     }
 
     /// A scalar as the text spells it: `1.10` stays `1.10`.
-    fn spelling(&self) -> &'t str {
+    fn spelling(&self) -> Option<&'t str> {
         let span = self.node.defined.span();
-        let bounds = span.byte_offset().zip(span.byte_len());
-        let range = bounds.and_then(|(start, length)| {
-            let start = usize::try_from(start).ok()?;
-            Some(start..start.checked_add(usize::try_from(length).ok()?)?)
-        });
-        let spelling = range.and_then(|range| self.source.text.get(range));
-        spelling.unwrap_or_default()
+        let start = usize::try_from(span.byte_offset()?).ok()?;
+        let length = usize::try_from(span.byte_len()?).ok()?;
+        self.source.text.get(start..start.checked_add(length)?)
     }
 
     pub(crate) fn string(&self) -> Option<&'t str> {
@@ -172,7 +168,7 @@ impl<'t> Cursor<'t> {
                 self.report(format!("{subject}must be a string; quote it"));
             }
             Value::Bool(_) | Value::Number(_) => {
-                let spelling = quoted(self.spelling());
+                let spelling = quoted(self.spelling().unwrap_or_default());
                 self.report(format!("{subject}must be a string; quote it: {spelling}"));
             }
             _ => self.report(format!("{subject}must be a string{}", self.contrast())),
@@ -242,15 +238,18 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The items of a list that `read` accepts.
+    /// A list whose items `read` accepts.
     pub(crate) fn list<T>(&self, mut read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
         let Value::List(nodes) = self.value() else {
             return self.mismatch("a list");
         };
-        let items = nodes.iter().enumerate().filter_map(|(index, node)| {
-            read(&self.below(None, node, format!("{}[{index}]", self.path)))
-        });
-        Some(items.collect())
+        let items = nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| read(&self.below(None, node, format!("{}[{index}]", self.path))));
+        // All are read before one that is wrong makes the list wrong.
+        let items: Vec<_> = items.collect();
+        items.into_iter().collect()
     }
 
     /// Like [`Cursor::list`], but the list must have an item.
