@@ -19,7 +19,7 @@ use crate::gate::probe::testing::{dropping_closes, http, listen, refuse, serve, 
 type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 async fn check(spec: &Grpc) -> Outcome {
-    super::check(spec, &Slot::default()).await
+    Box::pin(super::check(spec, &Slot::default())).await
 }
 
 fn spec(port: u16, service: &str) -> Grpc {

@@ -14,7 +14,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const UNAVAILABLE: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
 async fn check(spec: &HttpGet) -> Outcome {
-    super::check(spec, &Slot::default()).await
+    Box::pin(super::check(spec, &Slot::default())).await
 }
 
 fn spec(port: u16) -> HttpGet {
