@@ -59,9 +59,9 @@ pub async fn dispatch(command: Command) -> Exit {
             }
             Err(error) => Failure::Failed(error.into()).tell().await,
         },
-        error = exec::tend() => Failure::Failed(error.into()).tell().await,
+        error = exec::reap_orphans() => Failure::Failed(error.into()).tell().await,
     };
-    exec::finish().await;
+    exec::wait_for_leftovers().await;
     exit
 }
 

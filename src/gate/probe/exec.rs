@@ -16,7 +16,7 @@ use std::process::{ExitStatus, Stdio};
 use tokio::process::Command;
 
 use self::group::Group;
-pub(crate) use self::orphans::{finish, tend};
+pub(crate) use self::orphans::{reap_orphans, wait_for_leftovers};
 use self::output::Output;
 use super::Outcome;
 use super::drive::while_driving;
@@ -40,7 +40,8 @@ async fn run(command: &[String], slot: &Slot) -> Result<String, String> {
     // On another thread: a program on a file system that hangs would stop this one. If nobody waits for the result any
     // more, the processes end as it is dropped.
     let spawned = slot.run_blocking(program.as_ref(), move |guard| {
-        orphans::in_turn(|| spawn(&command, guard)).map_err(|error| describe(&command[0], &error))
+        orphans::start_alone(|| spawn(&command, guard))
+            .map_err(|error| describe(&command[0], &error))
     });
     let (mut group, mut output) = spawned
         .await

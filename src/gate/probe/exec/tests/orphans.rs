@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use rustix::process::{Pid, test_kill_process_group};
 
 use super::*;
-use crate::gate::probe::exec::orphans::in_turn;
+use crate::gate::probe::exec::orphans::start_alone;
 
 /// What `$!` of each is does not die with the group.
 const ESCAPES: [&str; 7] = [
@@ -164,7 +164,7 @@ async fn checks_that_start_at_the_same_time_have_a_mark_each_while_another_hangs
     let (release, hang) = std::sync::mpsc::channel::<()>();
     let (started, start) = std::sync::mpsc::channel();
     let other = thread::spawn(move || {
-        in_turn(|| {
+        start_alone(|| {
             started.send(()).unwrap();
             hang.recv()
         })
