@@ -10,6 +10,7 @@ use rustix::thread::set_thread_res_uid;
 use tempfile::TempDir;
 
 use super::*;
+use crate::gate::Outcome;
 
 const CILIUM: &str = include_str!("../../../../tests/fixtures/cni/cilium/05-cilium.conflist");
 
@@ -58,7 +59,7 @@ impl Node {
 async fn the_gate_opens_for_a_valid_file_and_says_what_is_in_it() {
     let node = Node::new();
     let slot = Slot::default();
-    let check = || check(&node.expected, &slot);
+    let check = async || Outcome::from(check(&node.expected, &slot).await);
     assert_eq!(check().await.state().as_str(), "closed");
     let path = node.write("05-cilium.conflist", CILIUM);
     assert_eq!(
@@ -75,7 +76,7 @@ async fn a_look_that_hangs_does_not_pile_up_others() {
     let node = Node::new();
     node.write("05-cilium.conflist", CILIUM);
     let slot = Slot::default();
-    let check = || check(&node.expected, &slot);
+    let check = async || Outcome::from(check(&node.expected, &slot).await);
     let hung = slot.acquire().await.unwrap();
     assert!(check().await.message().contains("does not answer"));
     drop(hung);

@@ -103,7 +103,7 @@ async fn a_program_that_joins_the_group_of_another_check_is_ended_alone() {
         fs::write(&done, "").unwrap();
     };
     let (outcome, ()) = soon(async { tokio::join!(check(&spec, &slot), joining) }).await;
-    assert_eq!(outcome, Outcome::Open("exit code 0".into()));
+    assert_eq!(outcome, Ok("exit code 0".into()));
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_o
         fs::write(&others, "").unwrap();
     };
     let (outcome, ()) = soon(async { tokio::join!(check(&spec, &slot), others) }).await;
-    assert_eq!(outcome, Outcome::Open("exit code 0".into()));
+    assert_eq!(outcome, Ok("exit code 0".into()));
     let daemon = fs::read_to_string(&pid).unwrap();
     gone(daemon.trim().parse().unwrap()).await;
 }
