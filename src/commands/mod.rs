@@ -57,9 +57,9 @@ pub async fn dispatch(command: Command) -> Exit {
             }
             Err(error) => Failure::Failed(error.into()).report().await,
         },
-        error = exec::tend() => Failure::Failed(error.into()).report().await,
+        error = exec::reap_orphans() => Failure::Failed(error.into()).report().await,
     };
-    exec::finish().await;
+    exec::wait_for_leftovers().await;
     exit
 }
 

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::Outcome;
 use super::disk::{self, deleted, fault};
 use super::slot::Slot;
 use crate::boot;
@@ -17,7 +16,7 @@ use crate::conflist::{
 };
 use crate::text::file::read_bytes;
 
-pub async fn check(spec: &CniConfig, slot: &Slot) -> Outcome {
+pub async fn check(spec: &CniConfig, slot: &Slot) -> Result<String, String> {
     let asked = spec.clone();
     disk::ask(slot, &spec.dir, move || look(&asked)).await
 }

@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::Outcome;
 use super::slot::Slot;
 use crate::conflist::one_line;
 use crate::text::plain;
@@ -15,16 +14,15 @@ pub(super) const SILENCE: &str =
     "the last look has not finished: the file system is slow or does not answer";
 
 /// Asks `question` about `path` on a thread of its own, so that a file system that hangs holds one thread, not the agent.
-pub(super) async fn ask<F>(slot: &Slot, path: &Path, question: F) -> Outcome
+pub(super) async fn ask<F>(slot: &Slot, path: &Path, question: F) -> Result<String, String>
 where
     F: FnOnce() -> Result<String, String> + Send + 'static,
 {
     let answer = slot.run_blocking(path.as_os_str(), |_guard| question());
-    match answer.await {
-        Some(Ok(seen)) => Outcome::Open(one_line(&seen)),
-        Some(Err(reason)) => Outcome::Closed(one_line(&reason)),
-        None => Outcome::Closed(SILENCE.into()),
-    }
+    let answer = answer.await.unwrap_or_else(|| Err(SILENCE.into()));
+    answer
+        .map(|seen| one_line(&seen))
+        .map_err(|reason| one_line(&reason))
 }
 
 /// Why `path` cannot be read. The caller names the path.
@@ -92,12 +90,12 @@ mod tests {
             start.recv().unwrap();
         }
         let second = ask(&slot, "/".as_ref(), || panic!("asked while another hangs")).await;
-        assert_eq!(second.state().as_str(), "closed");
-        assert!(second.message().contains("does not answer"));
+        let reason = second.unwrap_err();
+        assert!(reason.contains("does not answer"), "{reason}");
 
         drop(release);
         while slot.acquire().await.is_none() {}
         let third = ask(&slot, "/".as_ref(), || Ok("a\nb".into())).await;
-        assert_eq!(third, Outcome::Open("a\\nb".into()));
+        assert_eq!(third, Ok("a\\nb".into()));
     }
 }

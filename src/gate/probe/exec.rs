@@ -16,9 +16,8 @@ use std::process::{ExitStatus, Stdio};
 use tokio::process::Command;
 
 use self::group::Group;
-pub(crate) use self::orphans::{finish, tend};
+pub(crate) use self::orphans::{reap_orphans, wait_for_leftovers};
 use self::output::Output;
-use super::Outcome;
 use super::drive::while_driving;
 use super::slot::{Slot, SlotGuard};
 use crate::config::Exec;
@@ -29,18 +28,15 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// Runs the program to its end. Fails while something of the last run is left: a process that waits for a disk or a file
 /// server does not die when it is killed.
-pub async fn check(spec: &Exec, slot: &Slot) -> Outcome {
-    run(&spec.command, slot).await.into()
-}
-
-async fn run(command: &[String], slot: &Slot) -> Result<String, String> {
-    let program = command.first().ok_or("no program is given")?;
+pub async fn check(spec: &Exec, slot: &Slot) -> Result<String, String> {
+    let program = spec.command.first().ok_or("no program is given")?;
     let name = name(program);
-    let command = command.to_owned();
+    let command = spec.command.clone();
     // On another thread: a program on a file system that hangs would stop this one. If nobody waits for the result any
     // more, the processes end as it is dropped.
     let spawned = slot.run_blocking(program.as_ref(), move |guard| {
-        orphans::in_turn(|| spawn(&command, guard)).map_err(|error| describe(&command[0], &error))
+        orphans::start_alone(|| spawn(&command, guard))
+            .map_err(|error| describe(&command[0], &error))
     });
     let (mut group, mut output) = spawned
         .await

@@ -2,13 +2,12 @@
 
 use std::fs;
 
-use super::Outcome;
 use super::disk::{self, fault};
 use super::slot::Slot;
 use crate::boot;
 use crate::config::FileCheck;
 
-pub async fn check(spec: &FileCheck, slot: &Slot) -> Outcome {
+pub async fn check(spec: &FileCheck, slot: &Slot) -> Result<String, String> {
     let asked = spec.clone();
     disk::ask(slot, &spec.path, move || look(&asked)).await
 }
@@ -34,13 +33,14 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
+    use crate::gate::Outcome;
 
     async fn check(path: PathBuf, newer_than_boot: bool) -> Outcome {
         let spec = FileCheck {
             path,
             newer_than_boot,
         };
-        super::check(&spec, &Slot::default()).await
+        super::check(&spec, &Slot::default()).await.into()
     }
 
     #[tokio::test]
@@ -69,7 +69,7 @@ mod tests {
             newer_than_boot: false,
         };
         let slot = Slot::default();
-        let check = || super::check(&spec, &slot);
+        let check = async || Outcome::from(super::check(&spec, &slot).await);
         let hung = slot.acquire().await.unwrap();
         assert!(check().await.message().contains("does not answer"));
         drop(hung);

@@ -18,7 +18,6 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tower::service_fn;
 
-use super::Outcome;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
 use super::slot::Slot;
@@ -31,11 +30,8 @@ const MESSAGE_LIMIT: usize = 1024;
 const WINDOW: u32 = 64 * 1024;
 
 /// Asks once, on a connection of its own. Only `SERVING` opens.
-pub async fn check(spec: &Grpc, slot: &Slot) -> Outcome {
-    match connect(&spec.endpoint, slot).await {
-        Ok(stream) => ask(spec, stream).await.into(),
-        Err(why) => Outcome::Closed(why),
-    }
+pub async fn check(spec: &Grpc, slot: &Slot) -> Result<String, String> {
+    ask(spec, connect(&spec.endpoint, slot).await?).await
 }
 
 /// Asks once over `stream`. The error names the endpoint.

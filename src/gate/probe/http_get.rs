@@ -19,7 +19,6 @@ use hyper_util::rt::TokioIo;
 
 use self::expect::Body;
 pub use self::target::Target;
-use super::Outcome;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
 use super::slot::Slot;
@@ -33,11 +32,7 @@ const READ_BUFFER: usize = 64 * 1024;
 
 /// Sends a GET, follows redirects within the host, and compares the final answer with what is expected. Each request has
 /// a connection of its own.
-pub async fn check(spec: &HttpGet, slot: &Slot) -> Outcome {
-    get(spec, slot).await.into()
-}
-
-async fn get(spec: &HttpGet, slot: &Slot) -> Result<String, String> {
+pub async fn check(spec: &HttpGet, slot: &Slot) -> Result<String, String> {
     let mut target = Target::new(spec)?;
     for _ in 0..=MAX_REDIRECTS {
         let stream = connect(&target.endpoint, slot).await?;

@@ -1,4 +1,5 @@
-//! Gates that ask the node itself: one file a kind, with one `check`.
+//! Gates that ask the node itself: one file a kind. Its `check` returns what was seen, or the reason why the gate is
+//! closed.
 
 pub mod cni_config;
 mod connect;
@@ -25,7 +26,7 @@ use slot::Slot;
 /// Evaluates a probe once, within its `timeoutSeconds`.
 pub(super) async fn evaluate(spec: &Probe, slot: &Slot) -> Outcome {
     let limit = spec.schedule.timeout;
-    let no_answer = |_| Outcome::Closed(format!("no answer within {} s", limit.as_secs_f64()));
+    let no_answer = |_| Err(format!("no answer within {} s", limit.as_secs_f64()));
     let answer = async {
         match &spec.handler {
             ProbeHandler::CniConfig(spec) => cni_config::check(spec, slot).await,
@@ -38,7 +39,7 @@ pub(super) async fn evaluate(spec: &Probe, slot: &Slot) -> Outcome {
     };
     // On the heap while it runs: it is large, and its caller lives long.
     let answer = timeout(limit, Box::pin(answer)).await;
-    answer.unwrap_or_else(no_answer)
+    answer.unwrap_or_else(no_answer).into()
 }
 
 /// The path whose changes are evaluated before the period is over.

@@ -1,16 +1,14 @@
 //! `tcpSocket`: a port that accepts a connection.
 
+use super::connect;
 use super::slot::Slot;
-use super::{Outcome, connect};
 use crate::config::TcpSocket;
 
 /// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
-pub async fn check(spec: &TcpSocket, slot: &Slot) -> Outcome {
-    let connected = connect::tcp(&spec.host, spec.port, slot).await;
+pub async fn check(spec: &TcpSocket, slot: &Slot) -> Result<String, String> {
+    connect::tcp(&spec.host, spec.port, slot).await?;
     let target = connect::authority(&spec.host, spec.port);
-    connected
-        .map(|_stream| format!("{target} accepts connections"))
-        .into()
+    Ok(format!("{target} accepts connections"))
 }
 
 #[cfg(test)]
@@ -29,7 +27,7 @@ mod tests {
         };
         assert_eq!(
             check(&spec, &Slot::default()).await,
-            Outcome::Open(format!("127.0.0.1:{port} accepts connections"))
+            Ok(format!("127.0.0.1:{port} accepts connections"))
         );
         let (mut accepted, _) = listener.accept().await.unwrap();
         assert_eq!(accepted.read(&mut [0]).await.unwrap(), 0);
@@ -37,7 +35,7 @@ mod tests {
         let (_refusing, port) = refuse();
         assert_eq!(
             check(&TcpSocket { port, ..spec }, &Slot::default()).await,
-            Outcome::Closed(format!("127.0.0.1:{port}: connection refused"))
+            Err(format!("127.0.0.1:{port}: connection refused"))
         );
     }
 }

@@ -1,3 +1,5 @@
+mod unusual_files;
+
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -10,6 +12,7 @@ use rustix::thread::set_thread_res_uid;
 use tempfile::TempDir;
 
 use super::*;
+use crate::gate::Outcome;
 
 const CILIUM: &str = include_str!("../../../../tests/fixtures/cni/cilium/05-cilium.conflist");
 
@@ -58,7 +61,7 @@ impl Node {
 async fn the_gate_opens_for_a_valid_file_and_says_what_is_in_it() {
     let node = Node::new();
     let slot = Slot::default();
-    let check = || check(&node.expected, &slot);
+    let check = async || Outcome::from(check(&node.expected, &slot).await);
     assert_eq!(check().await.state().as_str(), "closed");
     let path = node.write("05-cilium.conflist", CILIUM);
     assert_eq!(
@@ -75,7 +78,7 @@ async fn a_look_that_hangs_does_not_pile_up_others() {
     let node = Node::new();
     node.write("05-cilium.conflist", CILIUM);
     let slot = Slot::default();
-    let check = || check(&node.expected, &slot);
+    let check = async || Outcome::from(check(&node.expected, &slot).await);
     let hung = slot.acquire().await.unwrap();
     assert!(check().await.message().contains("does not answer"));
     drop(hung);
@@ -263,44 +266,6 @@ fn plugins_of_the_networks_directory_are_appended_and_one_bad_file_fails_the_lis
     node.opens();
     fs::write(&list, r#"{"name":"n","plugins":[{"type":"second"}]}"#).unwrap();
     node.closed("/n: not a directory");
-}
-
-#[test]
-fn what_is_no_configuration_file_is_closed_and_directories_are_skipped() {
-    let node = Node::new();
-    fs::create_dir(node.path("00.conflist")).unwrap();
-    let first = node.path("10.conflist");
-    node.write("20-cilium.conflist", CILIUM);
-    node.opens();
-
-    for contents in [&b""[..], b"\0\x7fELF", &[0xff; 4096], b"kind: Config"] {
-        fs::write(&first, contents).unwrap();
-        node.closed("10.conflist: ");
-    }
-    fs::remove_file(&first).unwrap();
-    // Nobody ever writes to it.
-    mknodat(CWD, &first, FileType::Fifo, Mode::RUSR, 0).unwrap();
-    node.closed("10.conflist: not a regular file");
-    fs::remove_file(&first).unwrap();
-    symlink("00.conflist", &first).unwrap();
-    node.closed("10.conflist: is a directory");
-    fs::remove_file(&first).unwrap();
-    symlink("10.conflist", &first).unwrap();
-    node.closed("10.conflist: too many levels of symbolic links");
-}
-
-#[test]
-fn a_huge_file_is_refused() {
-    let node = Node::new();
-    let spaces = " ".repeat(usize::try_from(MAX_FILE_BYTES).unwrap() - CILIUM.len());
-    let path = node.write("05-cilium.conflist", format!("{CILIUM}{spaces}"));
-    node.opens();
-    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
-    file.write_all(b" ").unwrap();
-    node.closed("05-cilium.conflist: larger than 1048576 bytes");
-    // Sparse: were it read as a whole, this would take minutes.
-    file.set_len(1 << 40).unwrap();
-    node.closed("05-cilium.conflist: larger than 1048576 bytes");
 }
 
 /// kubernetes#138633 (A10).

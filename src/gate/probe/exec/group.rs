@@ -24,10 +24,10 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn start(command: &mut Command, guard: SlotGuard) -> io::Result<Self> {
-        let claim = Claim::stake()?;
+        let claim = Claim::begin()?;
         let leader = command.process_group(0).spawn()?;
         let number = leader.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        number.inspect(|number| claim.led_by(*number));
+        number.inspect(|number| claim.set_leader(*number));
         let rest = Some(Rest {
             leader: number,
             claim,

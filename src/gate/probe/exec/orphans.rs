@@ -43,7 +43,7 @@ impl Mark {
     }
 
     /// Whatever this process starts from now on has this mark.
-    fn hand_down(self) {
+    fn set_for_children(self) {
         let limit = Rlimit {
             current: Some(self.0),
             ..getrlimit(Resource::Locks)
@@ -83,8 +83,8 @@ fn running() -> MutexGuard<'static, Vec<Running>> {
 pub(super) struct Claim(Mark);
 
 impl Claim {
-    /// For the program that is started next; see [`in_turn`].
-    pub(super) fn stake() -> io::Result<Self> {
+    /// For the program that is started next; see [`start_alone`].
+    pub(super) fn begin() -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
         let mark = Mark::next();
         running().push(Running {
@@ -92,12 +92,12 @@ impl Claim {
             leader: None,
             ended: false,
         });
-        mark.hand_down();
+        mark.set_for_children();
         Ok(Self(mark))
     }
 
     /// Whoever waits for the child `leader` reaps it.
-    pub(super) fn led_by(&self, leader: Pid) {
+    pub(super) fn set_leader(&self, leader: Pid) {
         self.change(|check| check.leader = Some(leader));
     }
 
@@ -125,7 +125,7 @@ impl Drop for Claim {
 
 /// Starts a program, on the thread of the caller, while no other check starts one: whatever this process starts next gets
 /// the mark. May wait for [`LONGEST_START`].
-pub(super) fn in_turn<T>(start: impl FnOnce() -> T) -> T {
+pub(super) fn start_alone<T>(start: impl FnOnce() -> T) -> T {
     static STARTING: Mutex<Option<(ThreadId, Instant)>> = Mutex::new(None);
     static STARTED: Condvar = Condvar::new();
     let starting = || STARTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +212,7 @@ fn group_of(process: &str) -> Option<Pid> {
 
 /// Sweeps at each death of a child, for ever: processes that lose their parent while a check runs, or that no check
 /// started, must not stay zombies.
-pub(crate) async fn tend() -> io::Error {
+pub(crate) async fn reap_orphans() -> io::Error {
     // Listens before it looks, so that no death falls between the two.
     let mut deaths = match signal(SignalKind::child()) {
         Ok(deaths) => deaths,
@@ -226,12 +226,12 @@ pub(crate) async fn tend() -> io::Error {
 
 /// Waits for a moment until nothing is left of the checks, which have all been dropped. What is left would outlive this
 /// process.
-pub(crate) async fn finish() {
-    let finished = async {
+pub(crate) async fn wait_for_leftovers() {
+    let gone = async {
         while !(running().is_empty() && sweep().is_empty()) {
             // No signal tells of the end of a check that is still being started.
             sleep(Duration::from_millis(5)).await;
         }
     };
-    let _ = timeout(LAST_WAIT, finished).await;
+    let _ = timeout(LAST_WAIT, gone).await;
 }

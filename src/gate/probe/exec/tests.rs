@@ -5,6 +5,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
+use crate::gate::Outcome;
 use crate::gate::probe::testing::soon;
 
 mod orphans;
@@ -16,7 +17,7 @@ fn exec(command: &[&str]) -> Exec {
 }
 
 async fn outcome(command: &[&str]) -> Outcome {
-    soon(check(&exec(command), &Slot::default())).await
+    soon(check(&exec(command), &Slot::default())).await.into()
 }
 
 async fn shell(script: &str) -> Outcome {
@@ -223,8 +224,8 @@ async fn grandchildren_are_reaped_too() {
 async fn while_something_of_the_last_run_is_left_there_is_no_other_run() {
     let (spec, slot) = (exec(&["/bin/true"]), Slot::default());
     let left = slot.acquire().await.unwrap();
-    let outcome = soon(check(&spec, &slot)).await;
-    assert!(outcome.message().contains("has not ended"), "{outcome:?}");
+    let reason = soon(check(&spec, &slot)).await.unwrap_err();
+    assert!(reason.contains("has not ended"), "{reason}");
     drop(left);
-    assert!(soon(check(&spec, &slot)).await.is_open());
+    assert!(soon(check(&spec, &slot)).await.is_ok());
 }

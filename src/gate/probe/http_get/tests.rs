@@ -8,13 +8,14 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
 use crate::config::{Endpoint, HttpHeader, StatusRange};
+use crate::gate::Outcome;
 use crate::gate::probe::testing::{http, http_unix, soon};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const UNAVAILABLE: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
 async fn check(spec: &HttpGet) -> Outcome {
-    super::check(spec, &Slot::default()).await
+    Box::pin(super::check(spec, &Slot::default())).await.into()
 }
 
 fn spec(port: u16) -> HttpGet {

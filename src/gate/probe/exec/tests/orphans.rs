@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use rustix::process::{Pid, test_kill_process_group};
 
 use super::*;
-use crate::gate::probe::exec::orphans::in_turn;
+use crate::gate::probe::exec::orphans::start_alone;
 
 /// What `$!` of each is does not die with the group.
 const ESCAPES: [&str; 7] = [
@@ -103,7 +103,7 @@ async fn a_program_that_joins_the_group_of_another_check_is_ended_alone() {
         fs::write(&done, "").unwrap();
     };
     let (outcome, ()) = soon(async { tokio::join!(check(&spec, &slot), joining) }).await;
-    assert_eq!(outcome, Outcome::Open("exit code 0".into()));
+    assert_eq!(outcome, Ok("exit code 0".into()));
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_o
         fs::write(&others, "").unwrap();
     };
     let (outcome, ()) = soon(async { tokio::join!(check(&spec, &slot), others) }).await;
-    assert_eq!(outcome, Outcome::Open("exit code 0".into()));
+    assert_eq!(outcome, Ok("exit code 0".into()));
     let daemon = fs::read_to_string(&pid).unwrap();
     gone(daemon.trim().parse().unwrap()).await;
 }
@@ -164,7 +164,7 @@ async fn checks_that_start_at_the_same_time_have_a_mark_each_while_another_hangs
     let (release, hang) = std::sync::mpsc::channel::<()>();
     let (started, start) = std::sync::mpsc::channel();
     let other = thread::spawn(move || {
-        in_turn(|| {
+        start_alone(|| {
             started.send(()).unwrap();
             hang.recv()
         })
