@@ -1,4 +1,5 @@
-//! A rule at work without its I/O: what `src/agent/rule.rs` does around the decision, held to the reference.
+//! A running rule without its I/O. It does what `src/agent/rule.rs` does around the decision, and compares each step with
+//! the reference.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use untaint::taint::{Effect, TaintMatcher};
 use crate::events::Options;
 use crate::invariants::Reference;
 
-/// From the start of a gate to what it says.
+/// The time from the start of a gate to its result.
 const PROBE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +43,7 @@ impl RuleRunner {
         }
     }
 
-    /// When the gates will have been evaluated.
+    /// When the gates have their results.
     pub(crate) fn reports_at(&self) -> Option<Instant> {
         match self.gates {
             Gates::Asked { at, .. } => Some(at),
@@ -67,7 +68,7 @@ impl RuleRunner {
         }
     }
 
-    /// `again`: gates that have reported before do, too.
+    /// With `again`, gates that have already reported report again.
     pub(crate) fn take_reports(&mut self, now: Instant, found: State, again: bool) {
         match self.gates {
             Gates::Asked { round, at } if at <= now => self.gates = Gates::Evaluated { round },
@@ -108,7 +109,7 @@ impl RuleRunner {
         self.reference.reconfigure(now, rule, together);
     }
 
-    /// Decides anew, and must come to what the reference says.
+    /// Decides again. The result must be that of the reference.
     pub(crate) fn step(
         &mut self,
         now: Instant,
@@ -164,7 +165,7 @@ impl RuleRunner {
         })
     }
 
-    /// The server took the change, and this is the Node afterwards.
+    /// The server applied the change, and this is the Node after it.
     pub(crate) fn changed(&mut self, now: Instant, change: &Change, node: &NodeView) {
         if !self.is_in(Some(change)) {
             return;
@@ -186,7 +187,7 @@ impl RuleRunner {
         }
     }
 
-    /// This is the Node after a change whose outcome was not known.
+    /// This is the Node after a change without an answer.
     pub(crate) fn read(&mut self, node: &NodeView) {
         let has_taint = node.has(&self.state.rule().taint);
         self.unanswered
