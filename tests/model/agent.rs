@@ -1,5 +1,4 @@
-//! The agent without its I/O. It does what `src/agent` does around the pure parts, and compares every step with the
-//! reference.
+//! The agent without its I/O: what `src/agent` does around the pure parts, with every step held to the reference.
 
 use std::time::Instant;
 
@@ -39,11 +38,11 @@ pub(crate) struct Agent {
     writes: Writes,
     write_at: Option<Instant>,
     pub(crate) pending: Option<Call>,
-    /// The Node of a change without an answer, until the Node is read.
+    /// Of the Node that a change may have changed without an answer, until it is read.
     unread: Option<String>,
     pub(crate) traffic: Traffic,
     pub(crate) watching: bool,
-    /// The current results of the gates of the rules.
+    /// What the gates of the rules find when they are asked.
     pub(crate) found: [State; SLOTS],
 }
 
@@ -71,7 +70,7 @@ impl Agent {
             .collect()
     }
 
-    /// Returns the change that is on its way, if no rule wants it any more.
+    /// Gives the change that was under way, if nobody wants it any more.
     pub(crate) fn reload(
         &mut self,
         now: Instant,
@@ -143,14 +142,14 @@ impl Agent {
         }
     }
 
-    /// The gates report their current results.
+    /// The gates report what they find now.
     pub(crate) fn gates_report(&mut self, now: Instant) {
         for rule in &mut self.rules {
             rule.take_reports(now, self.found[rule.slot], true);
         }
     }
 
-    /// One turn of the loop. Returns when the next turn is due by time alone.
+    /// Once round the loop. Gives when it is to come round next, by time alone.
     pub(crate) fn turn(&mut self, now: Instant) -> Option<Instant> {
         let change = self.pending.as_ref().and_then(Call::change);
         for rule in &mut self.rules {
@@ -259,7 +258,7 @@ impl Agent {
     }
 }
 
-/// If a read is forbidden, the agent uses the Node of the watch.
+/// Then what the watch says must do.
 fn is_forbidden(error: &ApiError) -> bool {
     let detailed = matches!(error, ApiError::Refused { detailed: true, .. });
     error.code() == Some(403) || (error.code() == Some(422) && detailed)

@@ -1,4 +1,4 @@
-//! What must be true at every step: a small model of one rule, what a patch may change, and the limits of requests.
+//! What must be so at every step: a small model of one rule, what a patch may change, and how often is too often.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::server::{REGISTERED, UNREGISTERED, id};
 const BURST: usize = 5;
 const REFILL: Duration = Duration::from_secs(10);
 
-/// The Node as it was last seen.
+/// How the Node was last seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
     Nothing,
@@ -23,14 +23,14 @@ enum Sight {
     Tainted,
 }
 
-/// What a rule may write, from the documented behaviour alone.
+/// What a rule may write, by the contract alone.
 #[derive(Debug)]
 pub(crate) struct Reference {
     rule: Rule,
     boot: Option<Boot>,
     uid: Option<String>,
     sight: Sight,
-    /// Since when the gates have been open, from results since the taint was last added.
+    /// Since when the gates have been open, by what was asked since the taint was last seen to come.
     open_since: Option<Instant>,
     closed_since: Option<Instant>,
     seen_since: Option<Instant>,
@@ -104,13 +104,13 @@ impl Reference {
         self.armed = false;
     }
 
-    /// The taint was put back, but the Node does not have it.
+    /// It was put back, and is not there all the same.
     pub(crate) fn put_back_undone(&mut self) {
         self.sight = Sight::Absent;
         self.armed = false;
     }
 
-    /// The Node is not watched. The time of a put-back starts when the watch works.
+    /// The Node is not watched: what a put-back waits for counts from when it is.
     pub(crate) fn unwatched(&mut self, now: Instant) {
         self.closed_since = self.closed_since.map(|_| now);
     }
@@ -168,7 +168,7 @@ impl Reference {
         open.is_some_and(|since| now - since >= self.rule.stable_for)
     }
 
-    /// What must be written now.
+    /// What is to be written now.
     pub(crate) fn wants(&self, now: Instant, node: &NodeView) -> Option<Action> {
         match self.sight {
             Sight::Tainted => self.may_remove(now, node).then_some(Action::Remove),
@@ -189,7 +189,7 @@ impl Reference {
                 .labels
                 .get(REGISTERED)
                 .is_none_or(|value| value != "true");
-        // In any period, at most the burst and what is added in that period.
+        // In any time, no more than a burst and what comes in by then.
         let last = self.removals.iter().rev().zip(2_usize..);
         let too_many = last.into_iter().any(|(since, with_this)| {
             let beyond = u32::try_from(with_this.saturating_sub(BURST)).unwrap();
@@ -214,7 +214,7 @@ impl Reference {
     }
 }
 
-/// Panics unless the patch made exactly the change, and only to taints of `rules`.
+/// Panics unless the patch has done to the Node what the change says, to taints of the `rules` alone.
 pub(crate) fn check_effect(change: &Change, rules: &[Rule], before: &Value, after: &Value) {
     let taints = |node: &Value| {
         node["spec"]["taints"]
@@ -261,7 +261,7 @@ pub(crate) fn check_effect(change: &Change, rules: &[Rule], before: &Value, afte
     assert_eq!(before["metadata"]["uid"], change.uid.as_str());
 }
 
-/// The requests since the last event that justifies a new try.
+/// The requests since somebody else last did something that makes a new attempt sensible.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     since: Option<Instant>,
@@ -284,8 +284,8 @@ impl Traffic {
         self.check(now);
     }
 
-    /// The waits double from 20 ms to 5 s, and at least half of each is kept: 9 waits, and then one in 2.5 s. After a refusal,
-    /// the waits double from 1 s to 1 min, for each of the four taints that rules can have: 7 waits, and then one a minute.
+    /// The waits double from 20 ms to 5 s, of which half is certain: 9 of them, and then one in 2.5 s. Those after a
+    /// refusal double from 1 s to 1 min, for each of the four taints that rules can be about: 7, and then one a minute.
     fn check(&mut self, now: Instant) {
         let elapsed = now - *self.since.get_or_insert(now);
         let every = |millis| u32::try_from(elapsed.as_millis() / millis).unwrap();

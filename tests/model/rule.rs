@@ -1,5 +1,4 @@
-//! A running rule without its I/O. It does what `src/agent/rule.rs` does around the decision, and compares each step with
-//! the reference.
+//! A rule at work without its I/O: what `src/agent/rule.rs` does around the decision, held to the reference.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use untaint::taint::{Effect, TaintMatcher};
 use crate::events::Options;
 use crate::invariants::Reference;
 
-/// The time from the start of a gate to its result.
+/// From the start of a gate to what it says.
 const PROBE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,7 +42,7 @@ impl RuleRunner {
         }
     }
 
-    /// When the gates have their results.
+    /// When the gates will have been evaluated.
     pub(crate) fn reports_at(&self) -> Option<Instant> {
         match self.gates {
             Gates::Asked { at, .. } => Some(at),
@@ -68,7 +67,7 @@ impl RuleRunner {
         }
     }
 
-    /// With `again`, gates that have already reported report again.
+    /// `again`: gates that have reported before do, too.
     pub(crate) fn take_reports(&mut self, now: Instant, found: State, again: bool) {
         match self.gates {
             Gates::Asked { round, at } if at <= now => self.gates = Gates::Evaluated { round },
@@ -109,7 +108,7 @@ impl RuleRunner {
         self.reference.reconfigure(now, rule, together);
     }
 
-    /// Decides again. The result must be that of the reference.
+    /// Decides anew, and must come to what the reference says.
     pub(crate) fn step(
         &mut self,
         now: Instant,
@@ -165,7 +164,7 @@ impl RuleRunner {
         })
     }
 
-    /// The server applied the change, and this is the Node after it.
+    /// The server took the change, and this is the Node afterwards.
     pub(crate) fn changed(&mut self, now: Instant, change: &Change, node: &NodeView) {
         if !self.is_in(Some(change)) {
             return;
@@ -187,7 +186,7 @@ impl RuleRunner {
         }
     }
 
-    /// This is the Node after a change without an answer.
+    /// This is the Node after a change whose outcome was not known.
     pub(crate) fn read(&mut self, node: &NodeView) {
         let has_taint = node.has(&self.state.rule().taint);
         self.unanswered
