@@ -1,4 +1,4 @@
-//! The CNI gate where inotify is not to be had. A process of its own, as the limit is the process's.
+//! The CNI gate without inotify. It is a separate test program, because the limit applies to the whole process.
 
 use std::fs;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn without_inotify_the_poll_still_notices_the_file() {
     };
     setrlimit(Resource::Nofile, none).unwrap();
     let mut watch = FsWatch::new(dir.path());
-    // Completes once, whatever came of it.
+    // Completes once, with success or failure.
     watch.changed().await;
     setrlimit(Resource::Nofile, limit).unwrap();
 

@@ -1,4 +1,4 @@
-//! Configuration files as users write them: every valid one is read, every invalid one says exactly what is wrong.
+//! Configuration files. Every valid file is accepted, and every invalid file has the expected errors.
 
 #![expect(
     clippy::panic,
@@ -17,7 +17,7 @@ fn at_root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The YAML files of a folder, which has some.
+/// The YAML files of a folder. Fails if there are none.
 fn yaml_files(folder: &str) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(at_root(folder))
         .unwrap()
@@ -134,7 +134,7 @@ fn every_invalid_file_is_refused_with_the_expected_problems_one_a_line() {
             Ok(_) => "no problem".to_owned(),
             Err(error) => error.to_string(),
         };
-        // The expectation names the file without its folder.
+        // The expected text has the name of the file without its folder.
         let folder = format!("{}/", path.parent().unwrap().display());
         let found = found.replace(&folder, "");
         if found.trim_end() != expected.trim_end() {
@@ -144,7 +144,7 @@ fn every_invalid_file_is_refused_with_the_expected_problems_one_a_line() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// What `load` says of a file with these bytes.
+/// The result of `load` for a file with these bytes.
 fn error_of(bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("untaint.yaml");

@@ -1,4 +1,4 @@
-//! A removal long after the watch began goes on the watch's connection.
+//! A removal uses the connection of the watch, even long after the watch started.
 
 use http::Request;
 use serde_json::Value;
@@ -31,7 +31,7 @@ async fn a_connection_with_a_watch_on_it_is_used_again_however_long_ago_a_reques
     assert_eq!(connections, [0, 0]);
 }
 
-/// The kubelet renews a token in time, so that none is refused if it is read in time.
+/// The kubelet renews a token early enough. So no token is refused if the agent reads it early enough.
 #[tokio::test]
 async fn a_token_that_is_older_than_a_minute_is_read_again_and_used_on_the_same_connection() {
     let server = ApiServer::start(Options::default()).await.unwrap();

@@ -11,15 +11,15 @@ use crate::verdict::{Outcome, Record, Request, Verdict, What, verb};
 /// The text before the timeline.
 pub(crate) fn introduction(scene: &Scene, rules: &str) -> io::Result<()> {
     say(
-        "A taint keeps pods away from a Node. New Nodes start with some, each for something that is not ready yet.\n\
-         The real untaint agent, in this process, takes off those that its configuration names, each when it is time:\n",
+        "A taint keeps pods away from a Node. A new Node has a taint for each component that is not ready yet.\n\
+         The real untaint agent, in this process, removes the taints in its configuration when their gates are open:\n",
     )?;
     for line in rules.lines() {
         say(&format!("  {line}"))?;
     }
     let server = scene.server.address();
     say(&format!(
-        "\nThe Node has taints of others too, which are not to be touched. The API server is a stand-in at\n\
+        "\nThe Node also has other taints, which untaint must not change. The API server is a stand-in at\n\
          https://{server}. Below, net.d is short for the directory above.\n"
     ))?;
     scene.timeline.print_head()
@@ -41,14 +41,14 @@ pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -
     list("requests", &requests(&record.requests))?;
     entry(
         "more",
-        "on a node at 127.0.0.1:9468/statusz and /metrics; of this run, with --metrics",
+        "on a node, at 127.0.0.1:9468/statusz and /metrics; for this run, with --metrics",
     )?;
     for problem in &verdict.problems {
         entry("wrong", &timeline.paint(Tone::Bad, problem))?;
     }
     let (tone, word) = if verdict.problems.is_empty() {
-        let good = "verified: two taints went when their gates opened, and not before; the third stayed and was \
-                    reported; no other was touched";
+        let good = "verified: untaint removed two taints when their gates opened, and not before; it kept and \
+                    reported the third; it changed no other taint";
         (Tone::Good, good)
     } else {
         (Tone::Bad, "failed")
@@ -74,7 +74,7 @@ fn describe(outcome: &Outcome) -> Vec<String> {
         })
         .collect();
     if outcome.tainted.is_some() {
-        let mut parts = vec!["kept, as not every gate has opened".to_owned()];
+        let mut parts = vec!["kept, because not every gate has opened".to_owned()];
         let reports = outcome.reports.iter();
         parts.extend(reports.map(|at| format!("reported at {} ms", at.as_millis())));
         lines.push(parts.join("; "));

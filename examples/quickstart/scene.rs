@@ -72,7 +72,7 @@ impl Scene {
     }
 
     pub(crate) fn taint_again(&self) -> Result<()> {
-        let what = "puts the taint on the Node again";
+        let what = "adds the taint to the Node again";
         self.act(Who::Someone, Some(NETWORK), what, || {
             let taint = node(NODE, &TAINTS[..1])["spec"]["taints"][0].take();
             self.server.update_node(NODE, |node| {
@@ -85,9 +85,12 @@ impl Scene {
     }
 
     pub(crate) fn make_directory(&self) -> Result<()> {
-        self.act(Who::Cni, Some(NETWORK), "makes the directory net.d", || {
-            fs::create_dir(self.net_d())
-        })
+        self.act(
+            Who::Cni,
+            Some(NETWORK),
+            "creates the directory net.d",
+            || fs::create_dir(self.net_d()),
+        )
     }
 
     /// The configuration of another network, which does not open the gate.
@@ -131,7 +134,7 @@ impl Scene {
 
     /// Creates the CSINode without drivers, as the kubelet does when it starts.
     pub(crate) fn create_csi_node(&self) -> Result<()> {
-        let what = "makes the CSINode, in which no driver is registered yet";
+        let what = "creates the CSINode, in which no driver is registered yet";
         self.act(Who::Kubelet, Some(STORAGE), what, || {
             let csi_node = json!({"metadata": {"name": NODE}, "spec": {"drivers": null}});
             self.server.create(CSI_NODES, csi_node);

@@ -84,7 +84,7 @@ impl Agent {
             .wait_for(|status| status.as_ref().is_some_and(&mut wanted));
         let came = timeout(LIMIT, comes).await.map(|came| came.map(drop));
         if came.is_err() {
-            bail!("the agent came no further in {} s", LIMIT.as_secs());
+            bail!("the agent made no progress in {} s", LIMIT.as_secs());
         }
         sleep(PAUSE).await;
         Ok(())

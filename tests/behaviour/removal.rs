@@ -255,31 +255,17 @@ async fn one_rule_can_be_given_without_a_file() {
     let ready = scene.gates.dir.path().join("ready");
     let url = format!("http://localhost:{}/healthz", scene.gates.health.port());
     let (kubeconfig, file) = (scene.kubeconfig.to_str().unwrap(), ready.to_str().unwrap());
-    let arguments = [
-        "run",
-        "--once",
-        "--settle",
-        "100ms",
-        "--kubeconfig",
-        kubeconfig,
-        "--taint",
-        TAINT,
-        "--http-get",
-        &url,
-        "--file",
-        file,
-    ];
+    let run = ["run", "--once", "--settle", "100ms"];
+    let rule = ["--taint", TAINT, "--http-get", &url, "--file", file];
+    let arguments = [&run[..], &["--kubeconfig", kubeconfig], &rule].concat();
     let mut agent = Agent::start(PROGRAM, &arguments, &[("NODE_NAME", "flags")]).unwrap();
-    agent
-        .wait_for_log(|line| line["gate"] == "file-1" && line["state"] != "unknown")
-        .await
-        .unwrap();
+    let evaluated =
+        |line: &serde_json::Value| line["gate"] == "file-1" && line["state"] != "unknown";
+    agent.wait_for_log(evaluated).await.unwrap();
     scene.gates.health.set(200);
     std::fs::write(&ready, "").unwrap();
-    assert_eq!(
-        agent.ended(Duration::from_secs(20)).await.unwrap().code(),
-        Some(0)
-    );
+    let ended = agent.ended(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(ended.code(), Some(0));
     assert_eq!(scene.taints().await, [FOREIGN]);
 }
 

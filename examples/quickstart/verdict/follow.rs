@@ -75,12 +75,12 @@ impl Follower<'_> {
         for Gate { rule, name } in self.rule.gates {
             if !self.true_gates.contains(name) {
                 self.problems.push(format!(
-                    "{when}: the taint of {rule} went before what its gate {name} waits for"
+                    "{when}: the taint of {rule} was removed before the condition of its gate {name} was true"
                 ));
             }
             if !self.opened.contains_key(*name) {
                 self.problems.push(format!(
-                    "{when}: the taint of {rule} went while the gate {name} was not open"
+                    "{when}: the taint of {rule} was removed while the gate {name} was not open"
                 ));
             }
         }
@@ -97,14 +97,14 @@ impl Follower<'_> {
         let waited = at.saturating_sub(since);
         match self.rule.fate {
             Fate::Kept { deadline } if waited < deadline => self.problems.push(format!(
-                "{}: the deadline of {name} was told of {} after its taint was there, instead of {}",
+                "{}: the deadline of {name} was reported {} after its taint was added, instead of {}",
                 when(at),
                 when(waited),
                 when(deadline)
             )),
             Fate::Kept { .. } => {}
             Fate::Removed { .. } => self.problems.push(format!(
-                "{}: the deadline of {name} was told of, though it was far off",
+                "{}: the deadline of {name} was reported too early",
                 when(at)
             )),
         }
@@ -133,10 +133,13 @@ impl Follower<'_> {
                 wrong(is_overdue, format!("/statusz calls {name} overdue"));
             }
             Fate::Kept { .. } => {
-                wrong(!is_there, format!("{taint} is not there, and was to stay"));
+                wrong(
+                    !is_there,
+                    format!("{taint} is not there, but should have stayed"),
+                );
                 wrong(
                     reports != 1,
-                    format!("the deadline of {name} was told of {reports} times instead of once"),
+                    format!("the deadline of {name} was reported {reports} times instead of once"),
                 );
                 wrong(
                     !is_overdue,

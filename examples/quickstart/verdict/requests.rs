@@ -44,8 +44,8 @@ pub(super) fn judge(requests: &[Request], expected: &Expected, removals: usize) 
         }
         match request.code {
             Some(200) => {}
-            Some(code) => problems.push(format!("{what} was answered {code}")),
-            None => problems.push(format!("{what} was not answered")),
+            Some(code) => problems.push(format!("{what} got the answer {code}")),
+            None => problems.push(format!("{what} got no answer")),
         }
     }
     let connections: BTreeSet<_> = requests.iter().map(|request| request.connection).collect();
