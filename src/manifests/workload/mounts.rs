@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::config::{Check, Condition, Endpoint, Grpc, HttpGet};
+use crate::config::{Check, Condition, Endpoint};
 use crate::manifests::Manifests;
 use crate::manifests::yaml::scalar;
 
@@ -89,13 +89,16 @@ fn paths(check: &Check) -> Vec<&PathBuf> {
     match check {
         Check::CniConfig(cni) => cni.bin_dirs.iter().chain([&cni.dir]).collect(),
         Check::File(file) => vec![&file.path],
-        Check::HttpGet(HttpGet { endpoint, .. }) | Check::Grpc(Grpc { endpoint, .. }) => {
-            match endpoint {
-                Endpoint::Unix { path } => vec![path],
-                Endpoint::Tcp { .. } => Vec::new(),
-            }
-        }
+        Check::HttpGet(http) => socket(&http.endpoint),
+        Check::Grpc(grpc) => socket(&grpc.endpoint),
         Check::TcpSocket(_) | Check::Exec(_) => Vec::new(),
+    }
+}
+
+fn socket(endpoint: &Endpoint) -> Vec<&PathBuf> {
+    match endpoint {
+        Endpoint::Unix { path } => vec![path],
+        Endpoint::Tcp { .. } => Vec::new(),
     }
 }
 
