@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::config::{Check, Endpoint, Grpc, HttpGet, ProbeHandler};
+use crate::config::{Check, Endpoint, ProbeHandler};
 use crate::manifests::Manifests;
 use crate::manifests::yaml::scalar;
 
@@ -89,12 +89,16 @@ fn paths(handler: &ProbeHandler) -> Vec<&PathBuf> {
     match handler {
         ProbeHandler::CniConfig(cni) => cni.bin_dirs.iter().chain([&cni.dir]).collect(),
         ProbeHandler::File(file) => vec![&file.path],
-        ProbeHandler::HttpGet(HttpGet { endpoint, .. })
-        | ProbeHandler::Grpc(Grpc { endpoint, .. }) => match endpoint {
-            Endpoint::Unix { path } => vec![path],
-            Endpoint::Tcp { .. } => Vec::new(),
-        },
+        ProbeHandler::HttpGet(http) => socket(&http.endpoint),
+        ProbeHandler::Grpc(grpc) => socket(&grpc.endpoint),
         ProbeHandler::TcpSocket(_) | ProbeHandler::Exec(_) => Vec::new(),
+    }
+}
+
+fn socket(endpoint: &Endpoint) -> Vec<&PathBuf> {
+    match endpoint {
+        Endpoint::Unix { path } => vec![path],
+        Endpoint::Tcp { .. } => Vec::new(),
     }
 }
 
