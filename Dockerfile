@@ -1,17 +1,17 @@
-# The image: one static program and nothing else, for amd64 and arm64.
+# The image contains one static program and its license, for amd64 or arm64.
 #
 #   make image IMAGE=registry.example.com/untaint:0.1.0 BUILD='docker buildx build --push'
 #
-# The other architecture is compiled for, not emulated, which would take an hour.
+# The build cross-compiles for the other architecture. An emulated build would take an hour.
 
-# Its toolchain is that of rust-toolchain.toml. A tag can be moved; IMAGE:TAG@sha256:… cannot.
+# The version of Rust is that of rust-toolchain.toml. A tag can be moved. To pin the image, use IMAGE:TAG@sha256:….
 ARG RUST_IMAGE=docker.io/library/rust:1.95.0-slim-bookworm
 
 FROM --platform=$BUILDPLATFORM $RUST_IMAGE AS build
-# Debian names the compiler of the machine's own architecture in the same way as those for others.
+# In Debian, native compilers and cross compilers have names of the same form.
 ENV CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc
-# Those of `make tools` that .ci/release needs.
+# The tools that .ci/release needs, with the versions of `make tools`.
 RUN cargo install --locked --debug cargo-auditable@0.7.7 rust-audit-info@0.5.4
 WORKDIR /untaint
 ARG TARGETARCH
@@ -28,7 +28,7 @@ RUN set -eu; \
     rustup target add "$cpu-unknown-linux-gnu"; \
     echo "$cpu-unknown-linux-gnu" >/target
 COPY . .
-# Of the files in the image, whose layer is then the same whenever it is built.
+# The time of the files in the image. With a fixed time, the layer is always the same.
 ARG SOURCE_DATE_EPOCH=0
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/untaint/target,sharing=locked \
@@ -46,6 +46,6 @@ LABEL org.opencontainers.image.title="untaint" \
       org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image /
-# The manifests say so where it has to be root, to read CNI configurations that are for root alone.
+# The manifests set uid 0 where untaint must read CNI configurations that only root may read.
 USER 65532:65532
 ENTRYPOINT ["/untaint"]

@@ -1,4 +1,4 @@
-# `make` alone lists the targets.
+# Without a target, `make` lists the targets.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,36 +13,36 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## See the main job done, without a cluster
+demo: ## Run the agent on one machine, without a cluster, and check what it does
 	cargo run --example quickstart
 
-# The control plane and promtool are built first, so that their minutes are seen. Where they cannot be, the tests that
-# need them say so; with CI=true, they fail.
+# Builds the control plane and promtool first, because this can take minutes. If they cannot be built, the tests that
+# need them say that they are skipped. With CI=true, these tests fail.
 .PHONY: test
-test: ## Run every test, those against a real API server included
+test: ## Run all tests, including those against a real API server
 	@if assets=$$(tests/cluster/assets); then "$$assets/kube-apiserver" --version; else [[ $${CI:-} != true ]]; fi
 	@if assets=$$(tests/cluster/assets promtool); then "$$assets/promtool" --version; else [[ $${CI:-} != true ]]; fi
 	cargo test --workspace --no-fail-fast
 
-# The same tests as those of `make test`, one after another, each with many times as much.
+# The soak tests of `make test`, one after another, with larger numbers.
 .PHONY: soak
-soak: ## Race other writers in 10,000 removals, reload under stress, and load; a line of each, some 30 minutes
+soak: ## Run the soak tests in full: 10,000 removals against other writers, reloads, load; about 30 minutes
 	SOAK_REMOVALS=10000 SOAK_SWAPS=500 SOAK_LARGE_UPDATES=200 SOAK_UPDATES=10000 SOAK_CYCLES=1000 SOAK_BODIES=1000 \
 		SOAK_PROBES=100000 cargo test --test soak -- --test-threads 1
 
-# The test that says when they are not up to date writes them.
+# The test that checks the generated files also writes them.
 .PHONY: generate
-generate: ## Write what is generated: manifests, the schema of the configuration, the tables of its reference
+generate: ## Write the generated files: manifests, the schema of the configuration, the tables of its reference
 	UNTAINT_GENERATE=true cargo test --quiet --test docs generated
 
 .PHONY: bench
 bench: ## Print the performance table, measured against a real API server
 	cargo bench --bench performance
 
-# Of the page that a test leaves behind: a real agent's, with rules that did well and badly.
+# A test writes the page of a real agent, with rules that succeed and rules that fail.
 .PHONY: screenshot
 screenshot: PAGE = $(abspath $(BUILT)/tmp/statusz)
-screenshot: ## Make docs/statusz.png anew, with chromium and pngquant
+screenshot: ## Update docs/statusz.png, with chromium and pngquant
 	rm -f $(PAGE).html
 	cargo test --test behaviour server::the_page
 	chromium --headless --no-sandbox --no-first-run --disable-gpu --disable-background-networking \
@@ -50,12 +50,12 @@ screenshot: ## Make docs/statusz.png anew, with chromium and pngquant
 		--hide-scrollbars --window-size=960,1290 --screenshot=$(PAGE).png file://$(PAGE).html
 	pngquant --force --strip --output docs/statusz.png 32 $(PAGE).png
 
-# Without a sanitizer, as nothing here is unsafe, and that of addresses halves the speed. What grows without bound or
-# does not end is a finding all the same.
+# No sanitizer: there is no unsafe code here, and the address sanitizer halves the speed. libFuzzer still reports inputs
+# that use too much memory or time.
 .PHONY: fuzz
 fuzz: SECONDS_EACH := 30
 fuzz: TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
-fuzz: ## Run each fuzz target for SECONDS_EACH, with cargo-fuzz and the nightly compiler
+fuzz: ## Run each fuzz target for SECONDS_EACH seconds, with cargo-fuzz and the nightly compiler
 	for target in $(TARGETS); do \
 		mkdir -p "fuzz/found/$$target"; \
 		cargo +nightly fuzz run --sanitizer none "$$target" "fuzz/found/$$target" "fuzz/corpus/$$target" -- \
@@ -76,32 +76,32 @@ lint: ## Check format, lints, documents, generated files, dependencies, scripts 
 		for directory in $(KUSTOMIZATIONS); do kubectl kustomize "$$directory" >/dev/null; done; \
 		else echo 'lint: skipped: manifests, as there is no kubectl (make test checks them too)'; fi
 
-# What it says changes without a commit, and its database is somebody else's server: `make lint` goes on without it, with
-# CI=true too. Here it must be there, for a daily run and before a release.
+# The result changes without a commit, and the database is on a server of another project. So `make lint` continues
+# without the database, even with CI=true. This target fails without it. Run it every day and before a release.
 .PHONY: advisories
-advisories: ## Check for dependencies with known defects and for yanked ones; needs the network
+advisories: ## Check for dependencies that have known defects or were yanked; needs the network
 	cargo deny check --deny warnings advisories
 
 .PHONY: release
-release: ## Build the static binary and check that it is one, small, and lists its dependencies
+release: ## Build the release binary, and check that it is static and small and lists its dependencies
 	.ci/release
 
 .PHONY: reproducible
-reproducible: ## Build the release binary here and elsewhere, and check that both are the same to the byte
+reproducible: ## Build the release binary in two different environments, and check that the bytes are equal
 	.ci/reproduce
 
-# RUST_IMAGE=docker.io/library/rust:TAG@sha256:… pins what it is built with: docs/security.md.
+# RUST_IMAGE=docker.io/library/rust:TAG@sha256:… pins the image of the compiler: see docs/security.md.
 .PHONY: image
 image: BUILD := docker buildx build
 image: PLATFORM := linux/amd64,linux/arm64
 image: IMAGE := untaint
-image: ## Build the image IMAGE for PLATFORM with BUILD, from RUST_IMAGE
+image: ## Build the image IMAGE for PLATFORM with the command BUILD, using the compiler in RUST_IMAGE
 	$(BUILD) --platform $(PLATFORM) $(if $(RUST_IMAGE),--build-arg RUST_IMAGE=$(RUST_IMAGE)) \
 		--build-arg REVISION=$$(git rev-parse HEAD) \
 		--build-arg SOURCE_DATE_EPOCH=$$(git log --max-count 1 --format=%ct) --tag $(IMAGE) .
 
-# From outside the repository, whose flags for static programs are not meant for them, and not optimised, which would
-# take longer than it saves. A tool of that version is left as it is.
+# Runs outside the repository, because the tools must not be built with its flags for static programs. The tools are not
+# optimised, because the optimisation takes longer than it saves. A tool that has the version already is not built again.
 .PHONY: tools
 tools: TOOLS := cargo-deny@0.20.2 cargo-auditable@0.7.7 rust-audit-info@0.5.4
 tools: ## Install the tools that `make lint` and `make release` need
@@ -110,6 +110,6 @@ tools: ## Install the tools that `make lint` and `make release` need
 	done
 
 .PHONY: clean
-clean: ## Delete what was built, the control plane of the tests included
+clean: ## Delete everything that was built, including the control plane of the tests
 	cargo clean
 	rm -rf tests/cluster/.assets tests/cluster/promtool/.assets

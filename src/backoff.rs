@@ -1,9 +1,9 @@
-//! Waiting longer after each failure, with jitter, up to a cap.
+//! Waits that grow with each failure, with jitter, up to a cap.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Doubles from `base` to `cap`. Each wait is drawn from the upper half of its step, so that nodes that failed
+/// Doubles the wait after each failure. Each wait is drawn from the upper half of its step, so that nodes that failed
 /// together do not come back together.
 #[derive(Debug, Clone)]
 pub struct Backoff {
@@ -17,17 +17,15 @@ impl Backoff {
         Self { base, failures: 0 }
     }
 
-    /// How long to wait after one more failure; never more than `cap`.
+    /// How long to wait after one more failure, at most `cap`.
     pub fn next(&mut self, cap: Duration) -> Duration {
-        let step = self
-            .base
-            .saturating_mul(2_u32.saturating_pow(self.failures))
-            .min(cap);
+        let factor = 2_u32.saturating_pow(self.failures);
+        let step = self.base.saturating_mul(factor).min(cap);
         self.failures = self.failures.saturating_add(1);
         step.mul_f64(0.5 + random_fraction() / 2.0)
     }
 
-    /// After a success: the next failure waits `base` again.
+    /// Call this after a success: the next failure waits `base` again.
     pub fn reset(&mut self) {
         self.failures = 0;
     }

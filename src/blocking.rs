@@ -1,4 +1,4 @@
-//! Work on a thread of its own, for what may hang: nothing interrupts it there, and it outlives whoever waits for it.
+//! Work on a thread of its own, for what may hang. Nothing interrupts such work, and it outlives whoever waits for it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,64 +9,79 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// Threads at one place at a time: of several users, or left over from those that have given up.
-const AT_ONE: usize = 4;
-/// Threads at all places of one [`Places`] at a time. There are three of these, and the runtime has 512 threads: some must
-/// be left for what hangs nowhere.
-const AT_ALL: usize = 150;
+/// Threads at one place of a [`ThreadPool`]: of several users, or left by those that have given up.
+const AT_ONE_PLACE: usize = 4;
+/// Threads of one [`ThreadPool`]. The runtime has 512 threads, of which some must be left for what does not hang.
+const IN_ONE_POOL: usize = 150;
 
-/// Bounds the threads that may hang at places such as paths or names, so that one place cannot take the threads of others
-/// however often it is tried.
-pub(crate) struct Places {
+/// For gates. A gate that a reload replaces may leave a thread, so that all gates share this.
+pub(crate) static GATES: ThreadPool = ThreadPool::new();
+/// For the placing of file watches.
+pub(crate) static FILE_WATCHES: ThreadPool = ThreadPool::new();
+/// For names of the API server. A pool of their own: gates that hang must not keep the agent from the API server.
+pub(crate) static API_NAMES: ThreadPool = ThreadPool::new();
+
+/// Limits the threads that may hang at each place, which is a path or a host name. A place that hangs cannot take the
+/// threads of others, however often it is tried.
+pub(crate) struct ThreadPool {
     all: Semaphore,
-    in_use: Mutex<BTreeMap<OsString, Arc<Semaphore>>>,
+    places: Mutex<BTreeMap<OsString, Arc<Semaphore>>>,
 }
 
-impl Places {
-    pub(crate) const fn new() -> Self {
+impl ThreadPool {
+    const fn new() -> Self {
         Self {
-            all: Semaphore::const_new(AT_ALL),
-            in_use: Mutex::new(BTreeMap::new()),
+            all: Semaphore::const_new(IN_ONE_POOL),
+            places: Mutex::new(BTreeMap::new()),
         }
     }
 
+    /// Does `work` at `place` when there is a thread for it. Safe to cancel: work that has begun goes on alone.
+    pub(crate) async fn run<T: Send + 'static>(
+        &'static self,
+        place: &OsStr,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        joined(&mut self.permit(place).await.spawn(work)).await
+    }
+
     /// Waits until there may be one more thread at `place`.
-    pub(crate) async fn enter(&'static self, place: &OsStr) -> Entry {
-        let here = self.at(place).acquire_owned().await;
-        Entry {
-            _of_one: here.ok(),
-            _of_all: self.all.acquire().await.ok(),
+    pub(crate) async fn permit(&'static self, place: &OsStr) -> Permit {
+        let at_place = self.at(place).acquire_owned().await;
+        Permit {
+            _at_place: at_place.ok(),
+            _in_pool: self.all.acquire().await.ok(),
         }
     }
 
     fn at(&self, place: &OsStr) -> Arc<Semaphore> {
-        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-        in_use.retain(|_, threads| Arc::strong_count(threads) > 1);
-        let threads = in_use.entry(place.to_owned());
-        Arc::clone(threads.or_insert_with(|| Arc::new(Semaphore::new(AT_ONE))))
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.retain(|_, threads| Arc::strong_count(threads) > 1);
+        let threads = places.entry(place.to_owned());
+        Arc::clone(threads.or_insert_with(|| Arc::new(Semaphore::new(AT_ONE_PLACE))))
     }
 }
 
-/// The right to one thread. `None` in it would mean a semaphore that was closed, and none is.
-pub(crate) struct Entry {
-    _of_one: Option<OwnedSemaphorePermit>,
-    _of_all: Option<SemaphorePermit<'static>>,
+/// The right to one thread. `None` in it would mean a closed semaphore, and none is closed.
+pub(crate) struct Permit {
+    _at_place: Option<OwnedSemaphorePermit>,
+    _in_pool: Option<SemaphorePermit<'static>>,
 }
 
-impl Entry {
-    /// Does `work` there.
+impl Permit {
     pub(crate) fn spawn<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
         spawn_blocking(move || {
-            let _entry = self;
+            let _permit = self;
             work()
         })
     }
 }
 
-/// What a thread came to; not at all while the runtime shuts down. A panic goes on here. Safe to cancel and call again.
+/// The result of a thread. Never completes while the runtime shuts down. A panic of the thread continues here. Safe to
+/// cancel and to call again.
 pub(crate) async fn joined<T>(task: &mut JoinHandle<T>) -> T {
     match task.await {
         Ok(result) => result,
@@ -85,17 +100,19 @@ mod tests {
 
     #[test]
     fn a_place_where_work_hangs_holds_up_itself_alone() {
-        static PLACES: Places = Places::new();
-        let enter = |place: &'static str| PLACES.enter(place.as_ref()).now_or_never();
-        let mut hung: Vec<_> = (0..AT_ONE).map(|_| enter("hangs").unwrap()).collect();
-        assert!(enter("hangs").is_none());
-        assert!(enter("other").is_some());
+        static POOL: ThreadPool = ThreadPool::new();
+        let permit = |place: &'static str| POOL.permit(place.as_ref()).now_or_never();
+        let mut hung: Vec<_> = (0..AT_ONE_PLACE)
+            .map(|_| permit("hangs").unwrap())
+            .collect();
+        assert!(permit("hangs").is_none());
+        assert!(permit("other").is_some());
         hung.pop();
-        assert!(enter("hangs").is_some());
+        assert!(permit("hangs").is_some());
         drop(hung);
-        assert!(enter("other").is_some());
+        assert!(permit("other").is_some());
         assert_eq!(
-            PLACES.in_use.lock().unwrap().len(),
+            POOL.places.lock().unwrap().len(),
             1,
             "the rest is forgotten"
         );
@@ -103,11 +120,13 @@ mod tests {
 
     #[test]
     fn many_places_where_work_hangs_leave_threads_for_what_does_not() {
-        static PLACES: Places = Places::new();
-        let enter = |place: usize| PLACES.enter(place.to_string().as_ref()).now_or_never();
-        let hung: Vec<_> = (0..AT_ALL).map(|place| enter(place).unwrap()).collect();
-        assert!(enter(AT_ALL).is_none());
+        static POOL: ThreadPool = ThreadPool::new();
+        let permit = |place: usize| POOL.permit(place.to_string().as_ref()).now_or_never();
+        let hung: Vec<_> = (0..IN_ONE_POOL)
+            .map(|place| permit(place).unwrap())
+            .collect();
+        assert!(permit(IN_ONE_POOL).is_none());
         drop(hung);
-        assert!(enter(AT_ALL).is_some());
+        assert!(permit(IN_ONE_POOL).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! This boot of the machine: when it was, and its id.
+//! The time and the ID of this boot of the machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -17,9 +17,8 @@ const SOON: Duration = Duration::from_mins(10);
 /// A boot that this process has come up with.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot {
-    /// When the machine booted.
     pub time: Timestamp,
-    /// For how long what is found may be what the boot has left.
+    /// Until then, what the agent finds may be left from before the boot.
     pub until: Instant,
 }
 
@@ -39,9 +38,8 @@ const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 /// From the boot until now, by the clock as it is set now: a step of the clock moves both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// When the machine booted, to the second.
+    /// In whole seconds.
     pub boot: Timestamp,
-    /// Now.
     pub now: Timestamp,
 }
 
@@ -55,21 +53,21 @@ impl Span {
     }
 
     /// Whether what was written at this time was written since the boot. Times in the API are whole seconds, as the boot
-    /// time is: the second of the boot counts. A clock that came up behind shows times of earlier boots as times to come:
-    /// those do not count.
+    /// time is: the second of the boot counts. Times in the future do not: where the clock came up behind, times of earlier
+    /// boots are in the future.
     pub fn has(&self, time: Timestamp) -> bool {
         self.boot <= time && time.duration_since(self.now) <= CLOCK_SKEW
     }
 }
 
-/// The id that the kernel has given to this boot, which the kubelet reports too; `None` where it cannot be read soon.
+/// The kernel's ID of this boot, which the kubelet reports too; `None` where it cannot be read soon.
 pub(crate) fn id() -> Option<String> {
     let id = read_soon("sys/kernel/random/boot_id").ok()?;
     let id = id.trim();
     is_id(id).then(|| id.to_owned())
 }
 
-/// Whether the text is a UUID. Only then can it be compared: a kubelet may be unable to read the id.
+/// Whether the text is a UUID, and so can be compared: a kubelet may be unable to read the ID.
 pub fn is_id(text: &str) -> bool {
     let groups = text.split('-').map(|group| {
         let is_hex = group.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -78,12 +76,12 @@ pub fn is_id(text: &str) -> bool {
     groups.eq([8, 4, 4, 4, 12].map(Some))
 }
 
-/// To the second, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too. May hang.
+/// In whole seconds, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too. May hang.
 pub(crate) fn time() -> Result<SystemTime, String> {
     time_in(fs::read_to_string("/proc/stat"))
 }
 
-/// The same for whoever must not hang.
+/// The same for callers that must not hang.
 fn time_soon() -> Result<SystemTime, String> {
     time_in(read_soon("stat"))
 }
@@ -93,11 +91,10 @@ fn time_in(stat: io::Result<String>) -> Result<SystemTime, String> {
     btime(&stat).ok_or_else(|| "the boot time is unknown: no btime in /proc/stat".into())
 }
 
-/// How long a reading may take that somebody waits for.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Reads a file of `/proc`. In LXC some are of LXCFS, a file system in user space, which may hang: what is not the
-/// kernel's own is read on another thread, one reading at a time.
+/// Reads a file of `/proc`, within [`PATIENCE`]. In LXC some belong to LXCFS, a file system in user space, which may hang:
+/// what is not the kernel's own is read on another thread, one file at a time.
 fn read_soon(name: &'static str) -> io::Result<String> {
     static UNANSWERED: Mutex<Option<Receiver<io::Result<String>>>> = Mutex::new(None);
     if let Ok(mut file) = kernels_own(name) {
@@ -110,7 +107,7 @@ fn read_soon(name: &'static str) -> io::Result<String> {
     if matches!(last, Some(Err(TryRecvError::Empty))) {
         return Err(silence());
     }
-    // A thread that nobody waits for any more must be able to end.
+    // Holds the answer, so that the thread can end when nobody waits for it.
     let (sender, answer) = sync_channel(1);
     thread::Builder::new().spawn(move || {
         let _ = sender.send(fs::read_to_string(Path::new("/proc").join(name)));
@@ -120,7 +117,7 @@ fn read_soon(name: &'static str) -> io::Result<String> {
     read.unwrap_or_else(|_| Err(silence()))
 }
 
-/// Opens a file of `/proc` unless something is mounted over it, which is refused without asking that.
+/// Opens a file of `/proc`. Fails, without a question to its file system, if something is mounted over it.
 fn kernels_own(name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let directory = openat(CWD, "/proc", flags | OFlags::DIRECTORY, Mode::empty())?;

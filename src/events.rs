@@ -1,4 +1,4 @@
-//! What people are told by Events on the Node.
+//! Events on the Node.
 
 mod publisher;
 
@@ -11,36 +11,27 @@ use crate::rule::{Notification, RuleEvent};
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
 
-/// `reportingController`: a qualified name, without a domain, as there is none of untaint's own.
+/// `reportingController`. untaint has no domain to qualify it with.
 pub const CONTROLLER: &str = "untaint";
-/// The API server takes no longer note, in bytes.
+/// The API server's limit for a note, in bytes.
 const MAX_NOTE: usize = 1024;
 
-/// Why there is an Event.
+/// The reasons of Events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The taint was removed here.
     TaintRemoved,
-    /// Somebody else removed it before the rule was ready.
     TaintRemovedByOther,
-    /// It waits for long already.
     RemovalWaiting,
-    /// The server does not allow the removal.
     RemovalDenied,
-    /// The taint was put back here.
     TaintPutBack,
-    /// The server does not allow that.
     PutBackDenied,
-    /// The taint has been there for too long.
     DeadlineExceeded,
-    /// It comes back as often as it is removed.
     TaintKeepsComingBack,
-    /// The configuration file is bad, and the active configuration stays.
     ReloadFailed,
 }
 
 impl Reason {
-    /// All of them.
+    /// In the order of the documentation.
     pub const ALL: [Self; 9] = [
         Self::TaintRemoved,
         Self::TaintRemovedByOther,
@@ -53,51 +44,28 @@ impl Reason {
         Self::ReloadFailed,
     ];
 
-    /// As the Event's `reason` has it.
-    pub fn as_str(self) -> &'static str {
+    /// The Event's `reason`, `type` and `action`. A warning is for events that an operator may have to act on.
+    pub fn fields(self) -> (&'static str, EventType, &'static str) {
+        use EventType::{Normal, Warning};
         match self {
-            Self::TaintRemoved => "TaintRemoved",
-            Self::TaintRemovedByOther => "TaintRemovedByOther",
-            Self::RemovalWaiting => "RemovalWaiting",
-            Self::RemovalDenied => "RemovalDenied",
-            Self::TaintPutBack => "TaintPutBack",
-            Self::PutBackDenied => "PutBackDenied",
-            Self::DeadlineExceeded => "DeadlineExceeded",
-            Self::TaintKeepsComingBack => "TaintKeepsComingBack",
-            Self::ReloadFailed => "ReloadFailed",
-        }
-    }
-
-    /// The Event's `type`: whether somebody should have a look.
-    pub fn event_type(self) -> EventType {
-        match self {
-            Self::TaintRemoved | Self::RemovalWaiting => EventType::Normal,
-            Self::TaintRemovedByOther
-            | Self::RemovalDenied
-            | Self::TaintPutBack
-            | Self::PutBackDenied
-            | Self::DeadlineExceeded
-            | Self::TaintKeepsComingBack
-            | Self::ReloadFailed => EventType::Warning,
-        }
-    }
-
-    /// The Event's `action`: what was done, or tried.
-    pub fn action(self) -> &'static str {
-        match self {
-            Self::RemovalWaiting | Self::DeadlineExceeded => "WaitForGates",
-            Self::TaintRemoved
-            | Self::TaintRemovedByOther
-            | Self::RemovalDenied
-            | Self::TaintKeepsComingBack => "RemoveTaint",
-            Self::TaintPutBack | Self::PutBackDenied => "PutTaintBack",
-            Self::ReloadFailed => "ReloadConfiguration",
+            Self::TaintRemoved => ("TaintRemoved", Normal, "RemoveTaint"),
+            Self::TaintRemovedByOther => ("TaintRemovedByOther", Warning, "RemoveTaint"),
+            Self::RemovalWaiting => ("RemovalWaiting", Normal, "WaitForGates"),
+            Self::RemovalDenied => ("RemovalDenied", Warning, "RemoveTaint"),
+            Self::TaintPutBack => ("TaintPutBack", Warning, "PutTaintBack"),
+            Self::PutBackDenied => ("PutBackDenied", Warning, "PutTaintBack"),
+            Self::DeadlineExceeded => ("DeadlineExceeded", Warning, "WaitForGates"),
+            Self::TaintKeepsComingBack => ("TaintKeepsComingBack", Warning, "RemoveTaint"),
+            Self::ReloadFailed => ("ReloadFailed", Warning, "ReloadConfiguration"),
         }
     }
 }
 
-/// The Event of a notice, if it is worth one; an Event is a write, so a dry run has none. Pure.
+/// The Event for a notification, if there is one. A dry run has none, as an Event is a write. Pure.
 pub fn event(notice: &Notification) -> Option<Event> {
+    if notice.dry_run {
+        return None;
+    }
     let Notification {
         rule,
         taint,
@@ -105,7 +73,6 @@ pub fn event(notice: &Notification) -> Option<Event> {
         ..
     } = notice;
     let (reason, note) = match &notice.event {
-        _ if notice.dry_run => return None,
         RuleEvent::Tainted
         | RuleEvent::Undone { .. }
         | RuleEvent::RemovedByOther { ready: true } => return None,
@@ -115,7 +82,7 @@ pub fn event(notice: &Notification) -> Option<Event> {
         ),
         RuleEvent::RemovedUnanswered => (
             Reason::TaintRemoved,
-            format!("Found the taint {taint} gone after a removal without an answer (rule {rule})"),
+            format!("The taint {taint} is gone after a removal without an answer (rule {rule})"),
         ),
         RuleEvent::RemovedByOther { ready: false } => (
             Reason::TaintRemovedByOther,
@@ -135,55 +102,52 @@ pub fn event(notice: &Notification) -> Option<Event> {
             message,
         } => {
             let (reason, change) = match action {
-                Action::Remove => (Reason::RemovalDenied, "removal"),
-                Action::PutBack => (Reason::PutBackDenied, "return"),
+                Action::Remove => (Reason::RemovalDenied, "remove"),
+                Action::PutBack => (Reason::PutBackDenied, "put back"),
             };
             let taint = written(taint);
-            (
-                reason,
-                format!(
-                    "The server refused the {change} of the taint {taint} (rule {rule}): {message}"
-                ),
-            )
+            let note = format!(
+                "The server refused to {change} the taint {taint} (rule {rule}): {message}"
+            );
+            (reason, note)
         }
         RuleEvent::Deadline { after, action } => {
             let then = match action {
                 DeadlineAction::Keep => "stays until every gate is open",
-                DeadlineAction::Remove => "is removed all the same",
+                DeadlineAction::Remove => "is removed anyway",
             };
             let after = after.as_secs_f64();
-            (
-                Reason::DeadlineExceeded,
-                format!(
-                    "The taint {taint} has been there for {after} s and {then} (rule {rule}): {waits_for}"
-                ),
-            )
+            let note = format!(
+                "The taint {taint} has been there for {after} s and {then} (rule {rule}): {waits_for}"
+            );
+            (Reason::DeadlineExceeded, note)
         }
         RuleEvent::Fight => (
             Reason::TaintKeepsComingBack,
             format!(
-                "Somebody keeps putting the taint {taint} back; it is removed less often now (rule {rule})"
+                "Somebody keeps putting the taint {taint} back; untaint now removes it less often (rule {rule})"
             ),
         ),
     };
-    Some(of(reason, &note))
+    Some(with_note(reason, &note))
 }
 
-/// The Event of a configuration file that is bad, with these problems, one a line. Pure.
+/// The Event for a bad configuration file. `problems`: one a line. Pure.
 pub fn bad_file(problems: &str) -> Event {
     let problems: Vec<_> = problems.lines().collect();
     let problems = problems.join("; ");
     let note = format!("The configuration is bad; the active one stays: {problems}");
-    of(Reason::ReloadFailed, &note)
+    with_note(Reason::ReloadFailed, &note)
 }
 
-fn of(reason: Reason, note: &str) -> Event {
+fn with_note(reason: Reason, note: &str) -> Event {
+    let (reason, type_, action) = reason.fields();
     Event {
-        type_: reason.event_type(),
-        reason: reason.as_str().into(),
-        // What gates and servers say, and what is in files, is not in our hands.
+        type_,
+        reason: reason.into(),
+        // Gates, servers and files can contain any text.
         note: Some(printable_bytes(note, MAX_NOTE)),
-        action: reason.action().into(),
+        action: action.into(),
         secondary: None,
     }
 }

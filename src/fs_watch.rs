@@ -1,8 +1,8 @@
-//! Wakes whoever reads a path when it may have changed. Each has a poll of its own behind it, so a watch that is
-//! refused, or that misses something, costs a period and nothing else.
+//! Wakes whoever reads a path when it may have changed. Each reader also polls, so that a watch that is refused, or that
+//! misses something, only costs a period.
 
 use std::future::pending;
-use std::io;
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 
 use notify::event::ModifyKind;
@@ -11,21 +11,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::blocking::{Places, joined};
-
-/// Paths whose watches are being placed.
-static PLACES: Places = Places::new();
+use crate::blocking::{FILE_WATCHES, joined};
 
 /// Watches a file, or a directory and its entries, also while it does not exist. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct FsWatch {
     target: Target,
     state: State,
-    /// Whether it has been told that watches are refused.
+    /// Whether the log says that watches are refused.
     warned: bool,
 }
 
-/// What is watched.
 #[derive(Debug, Clone)]
 struct Target {
     path: PathBuf,
@@ -37,7 +33,7 @@ struct Target {
 enum State {
     /// Not watched yet, or at the wrong places.
     Unplaced,
-    /// On a blocking thread, as a file system that hangs also hangs whoever wants to watch it.
+    /// On a thread of its own: a file system that hangs also hangs whoever wants to watch it.
     Placing(JoinHandle<notify::Result<Placed>>),
     Watching(Placed),
     Refused,
@@ -47,27 +43,17 @@ enum State {
 #[derive(Debug)]
 struct Placed {
     watcher: RecommendedWatcher,
-    /// Changes with each event that concerns the path, and becomes true with one after which the watches may be in
-    /// the wrong places: a watch stays with its inode, whatever becomes of the name.
+    /// Changes with each event that concerns the path. Becomes true when the watches may be in the wrong places: a watch
+    /// stays with its inode when the name moves.
     moved: watch::Receiver<bool>,
 }
 
 impl FsWatch {
     /// Watches `path` from the first call of [`Self::changed`].
     pub fn new(path: &Path) -> Self {
-        Self::of(path, false)
-    }
-
-    /// The same for a file that may be reached through links beside it: in a mounted ConfigMap `FILE` is a link to
-    /// `..data/FILE`, and what changes is `..data`.
-    pub fn through_siblings(path: &Path) -> Self {
-        Self::of(path, true)
-    }
-
-    fn of(path: &Path, through_siblings: bool) -> Self {
         let target = Target {
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-            through_siblings,
+            through_siblings: false,
         };
         Self {
             target,
@@ -76,42 +62,51 @@ impl FsWatch {
         }
     }
 
-    /// Tries again where watches were refused. For who polls rarely: each try costs a thread and an inotify instance.
+    /// The same for a file that may be reached through links beside it: in a mounted ConfigMap `FILE` is a link to
+    /// `..data/FILE`, and what changes is `..data`.
+    pub fn through_siblings(path: &Path) -> Self {
+        let mut watch = Self::new(path);
+        watch.target.through_siblings = true;
+        watch
+    }
+
+    /// Tries again where watches were refused. Only for rare polls: each try costs a thread and an inotify instance.
     pub fn retry(&mut self) {
         if matches!(self.state, State::Refused) {
             self.state = State::Unplaced;
         }
     }
 
-    /// Completes when the path may have changed since the last time, and once whenever the watch is in place.
+    /// Completes when the path may have changed since the last call, and whenever the watch has been placed.
     ///
-    /// Events coalesce, and none that comes between two calls is lost. An event after which the watch has to be placed
-    /// again completes it at once: placing may take as long as the file system wants. Safe to cancel. Where watches are
-    /// refused (no inotify instances left, a security module) it warns once and does not complete any more.
+    /// Events coalesce, and none between two calls is lost. An event after which the watch must be placed again completes
+    /// this first, because placing may take long. Safe to cancel. Where watches are refused (no inotify instances left, a
+    /// security module), this warns once and does not complete any more.
     pub async fn changed(&mut self) {
         loop {
             match &mut self.state {
                 State::Unplaced => {
-                    let entry = PLACES.enter(self.target.path.as_os_str()).await;
+                    let permit = FILE_WATCHES.permit(self.target.path.as_os_str()).await;
                     let target = self.target.clone();
-                    self.state = State::Placing(entry.spawn(move || Placed::new(&target)));
+                    self.state = State::Placing(permit.spawn(move || Placed::new(&target)));
                 }
                 State::Placing(task) => {
-                    self.state = joined(task).await.map_or_else(
-                        |error| {
+                    self.state = match joined(task).await {
+                        Ok(placed) => State::Watching(placed),
+                        Err(error) => {
                             if !std::mem::replace(&mut self.warned, true) {
-                                warn!(%error, path = %self.target.path.display(), "could not watch, polling only");
+                                let path = self.target.path.display();
+                                warn!(%error, %path, "could not watch, polling only");
                             }
                             State::Refused
-                        },
-                        State::Watching,
-                    );
+                        }
+                    };
                     // What happened before the watches were in place raised no event.
                     return;
                 }
                 State::Watching(placed) => {
                     if placed.moved.changed().await.is_err() {
-                        // notify's thread has ended: the program is about to.
+                        // The thread of notify has ended: the program is about to end.
                         return pending().await;
                     }
                     if *placed.moved.borrow() {
@@ -138,20 +133,17 @@ impl Placed {
             }
         })?;
         let mut placed = Self { watcher, moved };
-        let levels: Vec<&Path> = target.path.ancestors().collect();
-        let mut nearest = levels.len();
-        for (level, ancestor) in levels.iter().enumerate().skip(1) {
+        let mut below = vec![target.path.as_path()];
+        for ancestor in target.path.ancestors().skip(1) {
             if placed.watch(ancestor)? {
-                nearest = level;
                 break;
             }
+            below.push(ancestor);
         }
         // Downwards again: a level that appeared before its parent was watched raised no event.
-        for level in levels[..nearest].iter().rev() {
-            if !placed.watch(level)? {
-                break;
-            }
-        }
+        while let Some(level) = below.pop()
+            && placed.watch(level)?
+        {}
         Ok(placed)
     }
 
@@ -159,20 +151,12 @@ impl Placed {
     fn watch(&mut self, path: &Path) -> notify::Result<bool> {
         match self.watcher.watch(path, RecursiveMode::NonRecursive) {
             Ok(()) => Ok(true),
-            Err(error) if is_absence(&error.kind) => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => match &error.kind {
+                ErrorKind::PathNotFound => Ok(false),
+                ErrorKind::Io(io) if matches!(io.kind(), NotFound | NotADirectory) => Ok(false),
+                _ => Err(error),
+            },
         }
-    }
-}
-
-fn is_absence(error: &ErrorKind) -> bool {
-    match error {
-        ErrorKind::PathNotFound => true,
-        ErrorKind::Io(error) => matches!(
-            error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-        ),
-        _ => false,
     }
 }
 
@@ -186,7 +170,7 @@ enum Concern {
     Place,
 }
 
-/// `None` is an error of notify's, after which anything may have been missed.
+/// `None` is an error of notify, after which any event may have been missed.
 fn concern(target: &Target, event: Option<&Event>) -> Concern {
     let path = target.path.as_path();
     let Some(event) = event.filter(|event| !event.need_rescan()) else {
@@ -203,7 +187,7 @@ fn concern(target: &Target, event: Option<&Event>) -> Concern {
     );
     let touches = |is_it: &dyn Fn(&PathBuf) -> bool| event.paths.iter().any(is_it);
     match event.kind {
-        // notify always asks for opens and closes. Those are our own reads, and the runtime's.
+        // Opens and closes, which notify always asks for: reads of the agent and of the container runtime.
         EventKind::Access(_) => Concern::None,
         _ if touches(&is_path) && is_written => Concern::Content,
         _ if touches(&is_path) => Concern::Place,

@@ -12,26 +12,24 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Text on a terminal, JSON otherwise.
     Auto,
     /// For people.
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Lines that wait for a slow reader of standard error; more are dropped.
+/// Lines that wait for a slow reader of standard error. More are dropped.
 const QUEUE: usize = 1024;
-/// How long the end of the program waits for them.
+/// How long the program waits for these lines at its end.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// Starts logging. To be called once; the result is to be kept until the end.
+/// Starts logging. Call it once, and keep the result until the end of the program.
 ///
-/// Lines are written on a thread of their own: a standard error that is full, or that nobody reads, must neither hold up
-/// the main job nor end it.
+/// A separate thread writes the lines, so that the main job goes on if nobody reads standard error.
 pub fn init(format: Format, level: LevelFilter) -> Flush {
     let (lines, queue) = sync_channel(QUEUE);
     let (done, flushed) = sync_channel(0);
@@ -43,31 +41,25 @@ pub fn init(format: Format, level: LevelFilter) -> Flush {
     let layer = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(move || writer.clone())
-        // It would print to standard error, and panic where that fails.
+        // These would be printed to standard error, with a panic if that fails.
         .log_internal_errors(false);
-    // Libraries have a lot to say that says little about taints.
+    // Libraries log much that is not about taints.
     let ours = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target(env!("CARGO_PKG_NAME"), level);
-    let json = match format {
-        Format::Auto => !stderr().is_terminal(),
-        Format::Text => false,
-        Format::Json => true,
+    let is_terminal = stderr().is_terminal();
+    let layer = match format {
+        Format::Auto if is_terminal => layer.with_ansi(true).boxed(),
+        Format::Text => layer.with_ansi(is_terminal).boxed(),
+        Format::Auto | Format::Json => layer.json().flatten_event(true).boxed(),
     };
-    let registry = tracing_subscriber::registry();
-    if json {
-        registry
-            .with(layer.json().flatten_event(true).with_filter(ours))
-            .init();
-    } else {
-        registry
-            .with(layer.with_ansi(stderr().is_terminal()).with_filter(ours))
-            .init();
-    }
+    tracing_subscriber::registry()
+        .with(layer.with_filter(ours))
+        .init();
     Flush { lines, flushed }
 }
 
-/// Waits a little for the last lines when it is dropped.
+/// Waits for the last lines when it is dropped.
 pub struct Flush {
     lines: SyncSender<Vec<u8>>,
     flushed: Receiver<()>,
@@ -83,12 +75,11 @@ impl Drop for Flush {
 
 fn write_all(queue: &Receiver<Vec<u8>>) {
     for line in queue.iter().take_while(|line| !line.is_empty()) {
-        // Nobody to tell.
         let _ = stderr().write_all(&line);
     }
 }
 
-/// The way to the thread; one whole line a write, as the formatter does it.
+/// Sends lines to the thread. The formatter writes one whole line at a time.
 #[derive(Clone)]
 struct Lines(SyncSender<Vec<u8>>);
 

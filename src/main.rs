@@ -1,4 +1,4 @@
-//! Wires the program together: arguments, logs, cryptography, signals, exit code.
+//! Starts the program: arguments, logs, cryptography, runtime, exit code.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use untaint::{commands, logging};
 fn main() -> ExitCode {
     let cli = Cli::read();
     let _flush = logging::init(cli.log_format, cli.log_level);
-    // Before anything speaks TLS: kube, the HTTPS gate and the tests share one provider.
+    // kube, the HTTPS gate and the tests share one TLS provider. It must be installed first.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         }
     };
     let exit = runtime.block_on(commands::dispatch(cli.command));
-    // A file check may hang in the kernel on a thread of its own: do not wait for it.
+    // Do not wait for threads: a file check may hang in the kernel.
     runtime.shutdown_background();
     exit.into()
 }

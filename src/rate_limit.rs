@@ -1,21 +1,23 @@
-//! A token bucket: how often something may be done that others can provoke. Pure.
+//! How often the agent does what others can provoke: writes, Events, log lines. Pure.
 
 use std::time::{Duration, Instant};
 
-/// So much at once, then one at a time.
+/// Allows a burst, and after that one use in each refill period.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenBucket {
     burst: u32,
     refill: Duration,
-    /// When the bucket will be full again; each token taken moves this by `refill`.
+    /// When the bucket is full again. Each token taken moves this by `refill`.
     full_at: Option<Instant>,
 }
 
 impl TokenBucket {
-    /// For writes to the Node, before somebody who undoes them is no longer followed at full speed.
+    /// For writes to the Node: somebody who undoes them is followed at full speed only so often.
     pub(crate) const WRITES: Self = Self::new(5, Duration::from_secs(10));
+    /// For log lines about something that can flap.
+    pub(crate) const LOG_LINES: Self = Self::new(10, Duration::from_mins(1));
 
-    /// `burst` tokens, at least one, and another one in each `refill`.
+    /// `burst` tokens, at least one, and one more in each `refill`.
     pub(crate) const fn new(burst: u32, refill: Duration) -> Self {
         Self {
             burst,
@@ -24,7 +26,7 @@ impl TokenBucket {
         }
     }
 
-    /// When there will be a token, unless there is one now.
+    /// When the next token is there; `None` if there is one now.
     pub(crate) fn next_at(&self, now: Instant) -> Option<Instant> {
         let next = self.full_at?.checked_sub(self.refill * (self.burst - 1))?;
         (next > now).then_some(next)
@@ -34,50 +36,41 @@ impl TokenBucket {
         self.full_at = Some(self.full_at.map_or(now, |full_at| full_at.max(now)) + self.refill);
     }
 
-    /// Whether it is as if none had been taken.
+    /// Takes a token if there is one, and returns whether there was.
+    pub(crate) fn try_take(&mut self, now: Instant) -> bool {
+        let available = self.next_at(now).is_none();
+        if available {
+            self.take(now);
+        }
+        available
+    }
+
     pub(crate) fn is_full(&self, now: Instant) -> bool {
         self.full_at.is_none_or(|full_at| full_at <= now)
     }
 }
 
-/// Lets through so much in a [`WINDOW`](Self::WINDOW) and no more, such as what somebody else makes happen.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Allowance(Option<(Instant, u32)>);
-
-impl Allowance {
-    const WINDOW: Duration = Duration::from_mins(1);
-    const MOST: u32 = 10;
-
-    /// Whether there is room for one more.
-    pub(crate) fn take(&mut self, now: Instant) -> bool {
-        let fresh = |(start, _): &(Instant, u32)| now.duration_since(*start) < Self::WINDOW;
-        let (start, count) = self.0.filter(fresh).unwrap_or((now, 0));
-        self.0 = Some((start, count.saturating_add(1)));
-        count < Self::MOST
-    }
-}
-
-/// Keeps a failure that repeats itself from filling the log.
+/// Keeps a failure that repeats from filling the log.
 #[derive(Debug, Default)]
-pub(crate) struct Repetition(Option<(String, Instant)>);
+pub(crate) struct RepeatFilter(Option<(String, Instant)>);
 
-impl Repetition {
-    /// The same message is worth a line only so often.
+impl RepeatFilter {
+    /// The same message gets one line in this time.
     const PERIOD: Duration = Duration::from_mins(1);
 
-    /// Whether `message` is worth a line: it is another one than the last, or that was long ago.
+    /// Whether `message` is worth a line: it differs from the last one, or the last line is old.
     pub(crate) fn is_news(&mut self, now: Instant, message: &str) -> bool {
         let news = self
             .0
             .as_ref()
-            .is_none_or(|(last, told)| last != message || now - *told >= Self::PERIOD);
+            .is_none_or(|(last, logged_at)| last != message || now - *logged_at >= Self::PERIOD);
         if news {
             self.0 = Some((message.to_owned(), now));
         }
         news
     }
 
-    /// It is over: the next failure is news. Gives whether there was one.
+    /// Ends the failure, so that the next one is news. Returns whether there was one.
     pub(crate) fn end(&mut self) -> bool {
         self.0.take().is_some()
     }
@@ -88,25 +81,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_allowance_is_used_up_and_comes_back_with_the_next_window() {
+    fn tokens_are_used_up_at_once_and_come_back_one_in_each_refill_period() {
         let start = Instant::now();
-        let mut allowance = Allowance::default();
-        let taken = (0..100).filter(|_| allowance.take(start)).count();
+        let mut tokens = TokenBucket::LOG_LINES;
+        let taken = (0..100).filter(|_| tokens.try_take(start)).count();
         assert_eq!(taken, 10);
-        assert!(!allowance.take(start + Duration::from_secs(59)));
-        assert!(allowance.take(start + Duration::from_mins(1)));
+        assert!(!tokens.try_take(start + Duration::from_secs(59)));
+        assert!(tokens.try_take(start + Duration::from_mins(1)));
+        assert!(!tokens.try_take(start + Duration::from_mins(1)));
     }
 
     #[test]
     fn a_message_that_repeats_is_news_once_a_minute_and_again_after_it_was_over() {
         let start = Instant::now();
-        let mut repetition = Repetition::default();
-        assert!(repetition.is_news(start, "refused"));
-        assert!(!repetition.is_news(start + Duration::from_secs(59), "refused"));
-        assert!(repetition.is_news(start + Duration::from_mins(1), "refused"));
-        assert!(repetition.is_news(start + Duration::from_secs(61), "timed out"));
-        assert!(repetition.end());
-        assert!(!repetition.end());
-        assert!(repetition.is_news(start + Duration::from_secs(62), "timed out"));
+        let mut failure = RepeatFilter::default();
+        assert!(failure.is_news(start, "refused"));
+        assert!(!failure.is_news(start + Duration::from_secs(59), "refused"));
+        assert!(failure.is_news(start + Duration::from_mins(1), "refused"));
+        assert!(failure.is_news(start + Duration::from_secs(61), "timed out"));
+        assert!(failure.end());
+        assert!(!failure.end());
+        assert!(failure.is_news(start + Duration::from_secs(62), "timed out"));
     }
 }

@@ -1,56 +1,53 @@
-//! The configuration file while the agent runs: whenever it has become another one, the agent is told.
+//! Watches the configuration file while the agent runs, and reports changes.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::SendError};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info};
 
 use crate::blocking::joined;
-use crate::config::{self, Configuration, LoadError};
+use crate::config::{self, Configuration, Problems};
 use crate::fs_watch::FsWatch;
 use crate::incident::Incident;
-use crate::rate_limit::Allowance;
+use crate::rate_limit::TokenBucket;
 use crate::status::ConfigurationStatus;
 use crate::text::sha256;
 
-/// Between two looks where no events arrive. The kubelet itself takes as long to bring a new ConfigMap to the node, and
-/// one look a minute is not to be noticed.
+/// The interval of readings if no file events arrive. The kubelet needs about as long to bring a new ConfigMap to the node,
+/// and one reading a minute costs nothing noticeable.
 const POLL: Duration = Duration::from_mins(1);
-/// From an event to the look: who writes a file in place, or puts another in its place, takes a few steps for it.
+/// From an event to the reading: writing a file in place, or replacing it, takes a few steps.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How long a look may take before that counts as a failure. It is waited for all the same.
+/// A reading that takes longer counts as a failure. Its end is still awaited.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Problems of one file that are told; what is behind them is told once these are solved.
+/// The number of problems of one file that are reported.
 const MOST_PROBLEMS: usize = 20;
 
-/// A configuration and where it comes from.
+/// A configuration with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// What it says.
     pub configuration: Configuration,
-    /// What is to be told of it.
     pub status: ConfigurationStatus,
 }
 
-/// What became of the configuration.
+/// A change of the configuration file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reload {
-    /// It is another one.
+    /// The file has another configuration.
     Changed(Loaded),
-    /// The active one stays, and this is to be told of it: the file is bad, or good again.
-    Told(ConfigurationStatus),
+    /// The active configuration stays, and its status has changed: the file is bad, or is the active one again.
+    Kept(ConfigurationStatus),
 }
 
-/// What a look at the file gives: another configuration with the hash of its text, `None` if the text is the active one.
-type Look = Result<Option<(Configuration, String)>, LoadError>;
+/// Another configuration with the hash of its text, or `None` if the text is the active one.
+type Look = Result<Option<(Configuration, String)>, Problems>;
 
 impl Loaded {
-    /// The configuration of a file.
-    pub fn from_file(path: &Path) -> Result<Self, LoadError> {
+    pub fn from_file(path: &Path) -> Result<Self, Problems> {
         let text = config::read(path)?;
         Ok(Self {
             configuration: config::parse_file(path, &text)?,
@@ -58,7 +55,6 @@ impl Loaded {
         })
     }
 
-    /// One that does not come from a file.
     pub fn without_file(configuration: Configuration) -> Self {
         Self {
             configuration,
@@ -79,10 +75,10 @@ fn status(source: String, sha256: Option<String>) -> ConfigurationStatus {
     }
 }
 
-/// Tells by `reloads` what becomes of the file that the configuration with this `status` was read from. Returns when
-/// nobody listens any more.
+/// Watches the file that the configuration with this `status` was read from, and reports by `reloads`. Returns when their
+/// receiver is dropped.
 pub async fn follow(path: PathBuf, status: ConfigurationStatus, reloads: mpsc::Sender<Reload>) {
-    follow_by(look, path, status, reloads).await;
+    let _ = follow_by(look, path, status, reloads).await;
 }
 
 /// `look` may hang, as file systems do.
@@ -91,11 +87,11 @@ async fn follow_by(
     path: PathBuf,
     status: ConfigurationStatus,
     reloads: mpsc::Sender<Reload>,
-) {
+) -> Result<(), SendError<Reload>> {
     let mut watch = FsWatch::through_siblings(&path);
     let mut followed = Followed {
         status,
-        allowance: Allowance::default(),
+        allowance: TokenBucket::LOG_LINES,
     };
     loop {
         match timeout(POLL, watch.changed()).await {
@@ -108,26 +104,20 @@ async fn follow_by(
         let looked = if let Ok(looked) = timeout(PATIENCE, joined(&mut looking)).await {
             looked
         } else {
-            let silence = format!(
-                "{}: the file system does not answer",
-                followed.status.source
-            );
-            if let Some(reload) = followed.failed(silence)
-                && reloads.send(reload).await.is_err()
-            {
-                return;
+            let source = &followed.status.source;
+            let message = format!("{source}: the file system does not answer");
+            if let Some(reload) = followed.failed(message) {
+                reloads.send(reload).await?;
             }
             joined(&mut looking).await
         };
-        if let Some(reload) = followed.take(looked)
-            && reloads.send(reload).await.is_err()
-        {
-            return;
+        if let Some(reload) = followed.apply(looked) {
+            reloads.send(reload).await?;
         }
     }
 }
 
-/// Looks once, on the thread of the caller.
+/// Reads the file once, on the thread of the caller.
 fn look(path: &Path, active: &str) -> Look {
     let text = config::read(path)?;
     let sha256 = sha256(&text);
@@ -137,16 +127,14 @@ fn look(path: &Path, active: &str) -> Look {
     Ok(Some((config::parse_file(path, &text)?, sha256)))
 }
 
-/// What is known of the file.
 struct Followed {
     status: ConfigurationStatus,
-    /// A file that is bad in ever new ways must not fill the log.
-    allowance: Allowance,
+    /// Limits the log lines of a file that is bad in always different ways.
+    allowance: TokenBucket,
 }
 
 impl Followed {
-    /// Gives what is new by this look.
-    fn take(&mut self, looked: Look) -> Option<Reload> {
+    fn apply(&mut self, looked: Look) -> Option<Reload> {
         let source = &self.status.source;
         match looked {
             Ok(Some((configuration, sha256))) => {
@@ -160,27 +148,26 @@ impl Followed {
                 }))
             }
             Ok(None) if self.status.failing => {
-                info!(source, "the configuration is again the active one");
+                info!(source, "the configuration file is the active one again");
                 self.status.failing = false;
-                Some(Reload::Told(self.status.clone()))
+                Some(Reload::Kept(self.status.clone()))
             }
             Ok(None) => {
-                debug!(source, "looked at the configuration; it is the active one");
+                debug!(source, "read the configuration; it is the active one");
                 None
             }
             Err(error) => self.failed(shortened(&error.to_string())),
         }
     }
 
-    /// The active configuration stays.
     fn failed(&mut self, message: String) -> Option<Reload> {
         let last = self.status.last_failure.as_ref();
         if self.status.failing && last.is_some_and(|last| last.message == message) {
             return None;
         }
-        let aloud = self.allowance.take(Instant::now());
+        let is_in_limit = self.allowance.try_take(Instant::now());
         for problem in message.lines() {
-            if aloud {
+            if is_in_limit {
                 error!(problem, "the configuration is bad; the active one stays");
             } else {
                 debug!(problem, "the configuration is bad; the active one stays");
@@ -189,16 +176,16 @@ impl Followed {
         self.status.failing = true;
         self.status.failed_reloads += 1;
         self.status.last_failure = Some(Incident::now(message));
-        Some(Reload::Told(self.status.clone()))
+        Some(Reload::Kept(self.status.clone()))
     }
 }
 
-/// The first of these lines.
+/// The first [`MOST_PROBLEMS`] lines, and the number of the others.
 fn shortened(problems: &str) -> String {
-    let mut lines: Vec<_> = problems.lines().take(MOST_PROBLEMS).collect();
-    let more = problems.lines().count() - lines.len();
-    let more = format!("and {more} more");
-    if problems.lines().nth(MOST_PROBLEMS).is_some() {
+    let mut lines: Vec<_> = problems.lines().collect();
+    let more = format!("and {} more", lines.len().saturating_sub(MOST_PROBLEMS));
+    if lines.len() > MOST_PROBLEMS {
+        lines.truncate(MOST_PROBLEMS);
         lines.push(&more);
     }
     lines.join("\n")

@@ -7,16 +7,16 @@ use schemars::transform::Transform;
 use schemars::{Schema, json_schema};
 use serde_json::Value;
 
-use crate::text::without_secrets;
+use crate::text::quoted;
 
-/// A form, and the words for it.
+/// A form of strings.
 pub(crate) struct Syntax {
     /// Completes "must be …".
     pub(crate) expected: &'static str,
     /// In bytes.
     pub(crate) longest: Option<usize>,
-    /// The form as far as a regular expression can say it, for the schema: whatever holds matches. Without look-around
-    /// and with escapes that every dialect has.
+    /// For the schema: matches every string that has the form and, as far as a regular expression can, no other. Has no
+    /// look-around, and only escapes that every dialect has.
     pub(crate) pattern: &'static str,
     pub(crate) holds: fn(&str) -> bool,
 }
@@ -27,42 +27,21 @@ impl Syntax {
         if self.longest.is_none_or(|longest| text.len() <= longest) && (self.holds)(text) {
             Ok(())
         } else {
-            Err(format!("must be {}, not {}", self.expected, shown(text)))
+            Err(self.refusal(text))
         }
     }
-}
 
-/// A string of a form.
-pub(crate) struct Form(pub(crate) &'static Syntax);
-
-impl Transform for Form {
-    fn transform(&mut self, schema: &mut Schema) {
-        add_words(schema, &format!("Must be {}.", self.0.expected));
-        let form = self.0.schema().to_value();
-        schema
-            .ensure_object()
-            .extend(form.as_object().cloned().unwrap_or_default());
+    /// [`Syntax::check`] that returns the text.
+    pub(crate) fn parse(&self, text: &str) -> Result<String, String> {
+        self.check(text).map(|()| text.to_owned())
     }
-}
 
-/// A list of strings of a form.
-pub(crate) struct Each(pub(crate) &'static Syntax);
-
-impl Transform for Each {
-    fn transform(&mut self, schema: &mut Schema) {
-        add_words(schema, &format!("Each must be {}.", self.0.expected));
-        schema.insert("items".into(), self.0.schema().into());
+    /// The message for a text that is not of this form.
+    pub(crate) fn refusal(&self, text: &str) -> String {
+        format!("must be {}, not {}", self.expected, quoted(text))
     }
-}
 
-/// Labels and the values that they must have.
-pub(crate) fn labels(schema: &mut Schema) {
-    schema.insert("propertyNames".into(), QUALIFIED_NAME.schema().into());
-    schema.insert("additionalProperties".into(), LABEL_VALUE.schema().into());
-}
-
-impl Syntax {
-    /// A string of this form.
+    /// A string of this form, for the schema.
     pub(crate) fn schema(&self) -> Schema {
         let mut schema = json_schema!({"type": "string", "pattern": self.pattern});
         if let Some(longest) = self.longest {
@@ -72,10 +51,32 @@ impl Syntax {
     }
 }
 
+/// Describes a string of a form.
+pub(crate) struct Form(pub(crate) &'static Syntax);
+
+impl Transform for Form {
+    fn transform(&mut self, schema: &mut Schema) {
+        add_words(schema, &format!("Must be {}.", self.0.expected));
+        for (keyword, value) in self.0.schema().as_object().into_iter().flatten() {
+            schema.insert(keyword.clone(), value.clone());
+        }
+    }
+}
+
+/// Describes a list of strings of a form.
+pub(crate) struct Each(pub(crate) &'static Syntax);
+
+impl Transform for Each {
+    fn transform(&mut self, schema: &mut Schema) {
+        add_words(schema, &format!("Each must be {}.", self.0.expected));
+        schema.insert("items".into(), self.0.schema().into());
+    }
+}
+
 fn add_words(schema: &mut Schema, words: &str) {
-    let said = schema.get("description").and_then(Value::as_str);
-    let said = said.map_or_else(|| words.to_owned(), |said| format!("{said} {words}"));
-    schema.insert("description".into(), said.into());
+    let doc_comment = schema.get("description").and_then(Value::as_str);
+    let all = doc_comment.map_or_else(|| words.into(), |comment| format!("{comment} {words}"));
+    schema.insert("description".into(), all.into());
 }
 
 /// Names of rules and gates; `IsDNS1123Label` in k8s.io/apimachinery/pkg/util/validation.
@@ -129,28 +130,24 @@ pub(crate) const ABSOLUTE_PATH: Syntax = Syntax {
     expected: "an absolute path",
     longest: None,
     pattern: r"^/[^\x00]*$",
-    holds: is_absolute_path,
+    holds: |text| text.starts_with('/') && !text.contains('\0'),
 };
 
 /// `sun_path` has 108 bytes, the last of them NUL: unix(7).
 pub(crate) const SOCKET_PATH: Syntax = Syntax {
     expected: "an absolute path of at most 107 bytes",
     longest: Some(107),
-    pattern: r"^/[^\x00]*$",
-    holds: is_absolute_path,
+    ..ABSOLUTE_PATH
 };
 
 pub(crate) const HOST: Syntax = Syntax {
     expected: "a host name or an address without port (IPv6 without brackets)",
     longest: None,
     pattern: "^([-_.A-Za-z0-9]+|[.0-9A-Fa-f]*:[.0-9A-Fa-f]*:[.:0-9A-Fa-f]*)$",
-    holds: |text| {
-        let is_name_char = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        text.parse::<IpAddr>().is_ok() || (!text.is_empty() && text.chars().all(is_name_char))
-    },
+    holds: |text| text.parse::<IpAddr>().is_ok() || (!text.is_empty() && is_words(text)),
 };
 
-/// What stands in a request line: RFC 9112 section 3.2.1, origin-form.
+/// The target in a request line: RFC 9112 section 3.2.1, origin-form.
 pub(crate) const REQUEST_PATH: Syntax = Syntax {
     expected: "a path that begins with '/', with an optional query, percent-encoded and without '#'",
     longest: None,
@@ -190,17 +187,12 @@ pub(crate) const JSON_POINTER: Syntax = Syntax {
     },
 };
 
-/// The `name` of a network: letters and digits, then also `_`, `.`, `-` (CNI specification, section 1).
+/// The `name` of a network (CNI specification, section 1).
 pub(crate) const NETWORK_NAME: Syntax = Syntax {
     expected: "a network name (a letter or digit, then letters, digits, '_', '.' or '-')",
     longest: None,
     pattern: "^[A-Za-z0-9][-_.A-Za-z0-9]*$",
-    holds: |text| {
-        text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
-    },
+    holds: |text| text.starts_with(|c: char| c.is_ascii_alphanumeric()) && is_words(text),
 };
 
 /// The `type` of a plugin, which is the name of its program.
@@ -211,7 +203,7 @@ pub(crate) const PLUGIN_TYPE: Syntax = Syntax {
     holds: |text| !text.is_empty() && !text.contains(['/', '\0']),
 };
 
-/// An argument of a program, as execve(2) can pass it.
+/// An argument that execve(2) can pass to a program.
 pub(crate) const ARGUMENT: Syntax = Syntax {
     expected: "a string without NUL",
     longest: None,
@@ -219,7 +211,7 @@ pub(crate) const ARGUMENT: Syntax = Syntax {
     holds: |text| !text.contains('\0'),
 };
 
-/// A container image. What more is wrong with one, the container runtime says.
+/// A container image. The container runtime reports everything else that is wrong with one.
 pub(crate) const IMAGE: Syntax = Syntax {
     expected: "the name of an image, such as registry.example.com/untaint:1.0",
     longest: None,
@@ -231,38 +223,16 @@ pub(crate) const SELINUX_TYPE: Syntax = Syntax {
     expected: "an SELinux type (letters, digits, '_' or '.'), such as spc_t",
     longest: None,
     pattern: "^[_.A-Za-z0-9]+$",
-    holds: |text| {
-        let is_inner = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
-        !text.is_empty() && text.chars().all(is_inner)
-    },
+    holds: |text| !text.is_empty() && is_words(text) && !text.contains('-'),
 };
 
-/// Text that a body must contain: the empty one always is there.
+/// Text that a body must contain. Every body contains the empty text.
 pub(crate) const SEARCHED_TEXT: Syntax = Syntax {
     expected: "some text",
     longest: None,
     pattern: r"^[\s\S]+$",
     holds: |text| !text.is_empty(),
 };
-
-/// `text` in quotes, on one line, cut if it is long, without the secrets of a URL.
-pub(crate) fn shown(text: &str) -> String {
-    format!("{:?}", shortened(&without_secrets(text)))
-}
-
-/// The beginning of `text`.
-pub(crate) fn shortened(text: &str) -> String {
-    const MOST: usize = 80;
-    let mut start: String = text.chars().take(MOST).collect();
-    if start.len() < text.len() {
-        start.push('…');
-    }
-    start
-}
-
-fn is_absolute_path(text: &str) -> bool {
-    text.starts_with('/') && !text.contains('\0')
-}
 
 fn is_dns_label(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -274,11 +244,16 @@ fn is_dns_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
+/// Whether there are only letters, digits, `-`, `_` and `.`.
+fn is_words(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    text.chars().all(is_inner)
+}
+
 fn is_label_name(text: &str) -> bool {
     let is_end = |c: char| c.is_ascii_alphanumeric();
-    let is_inner = |c: char| is_end(c) || "-_.".contains(c);
     (1..=63).contains(&text.len())
-        && text.chars().all(is_inner)
+        && is_words(text)
         && text.starts_with(is_end)
         && text.ends_with(is_end)
 }

@@ -4,31 +4,30 @@
 //! empty one are the same value.
 
 use std::fmt;
-use std::str::FromStr;
 
 use k8s_openapi::api::core::v1::Taint;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::syntax::{Form, LABEL_VALUE, QUALIFIED_NAME, shown};
+use crate::syntax::{Form, LABEL_VALUE, QUALIFIED_NAME};
+use crate::text::quoted;
 
 /// The effects that the API server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Effect {
     /// New pods that do not tolerate the taint are not scheduled here.
     NoSchedule,
-    /// Such pods are scheduled here only if nowhere else is better.
+    /// Such pods are scheduled here only if no other node is better.
     PreferNoSchedule,
     /// Such pods are not scheduled here, and running ones are evicted.
     NoExecute,
 }
 
 impl Effect {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
 
-    /// As the API spells it.
+    /// As in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -38,18 +37,7 @@ impl Effect {
     }
 }
 
-impl FromStr for Effect {
-    type Err = ();
-
-    fn from_str(name: &str) -> Result<Self, ()> {
-        Self::ALL
-            .into_iter()
-            .find(|effect| effect.as_str() == name)
-            .ok_or(())
-    }
-}
-
-/// Domains whose taints are someone else's statement about a node, and whose they are.
+/// Domains whose taints others remove, and who does.
 const OWNED: [(&str, &str); 4] = [
     (
         "node.kubernetes.io",
@@ -92,7 +80,7 @@ impl TaintMatcher {
                 .is_none_or(|effect| effect.as_str() == taint.effect)
     }
 
-    /// A taint that it matches: without value or effect, where any will do.
+    /// A taint that it matches: without value or effect, if it matches any.
     pub fn to_taint(&self) -> Taint {
         let effect = self.effect.map_or("", Effect::as_str);
         Taint {
@@ -128,7 +116,7 @@ impl fmt::Display for TaintMatcher {
     }
 }
 
-/// Keys of others, for the schema.
+/// For the schema: keys in [`OWNED`] domains.
 fn refuse_owned(key: &mut Schema) {
     let domains = OWNED.map(|(domain, _)| domain.replace('.', r"\."));
     let owned = format!("^({})/", domains.join("|"));
@@ -142,24 +130,18 @@ pub fn parse_taint(text: &str) -> Result<TaintMatcher, String> {
     let (taint, effect) = split(text, ':');
     let (key, value) = split(taint, '=');
     let named = |field: &'static str| move |message: String| format!("its {field} {message}");
-    if let Some(value) = value {
-        LABEL_VALUE.check(value).map_err(named("value"))?;
-    }
+    let value = value.map(|value| LABEL_VALUE.parse(value)).transpose();
+    let effect = effect.map(parse_effect).transpose();
     Ok(TaintMatcher {
         key: parse_key(key).map_err(named("key"))?,
-        value: value.map(str::to_owned),
-        effect: effect
-            .map(parse_effect)
-            .transpose()
-            .map_err(named("effect"))?,
+        value: value.map_err(named("value"))?,
+        effect: effect.map_err(named("effect"))?,
     })
 }
 
 fn split(text: &str, separator: char) -> (&str, Option<&str>) {
-    match text.split_once(separator) {
-        Some((before, after)) => (before, Some(after)),
-        None => (text, None),
-    }
+    let parts = text.split_once(separator);
+    parts.map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
 pub(crate) fn parse_key(key: &str) -> Result<String, String> {
@@ -168,15 +150,16 @@ pub(crate) fn parse_key(key: &str) -> Result<String, String> {
     match OWNED.iter().find(|(owned, _)| domain == Some(owned)) {
         Some((_, owner)) => Err(format!(
             "must not be {}: it is for {owner} to remove",
-            shown(key)
+            quoted(key)
         )),
         None => Ok(key.to_owned()),
     }
 }
 
 pub(crate) fn parse_effect(name: &str) -> Result<Effect, String> {
-    name.parse()
-        .map_err(|()| format!("must be {}, not {}", effects(), shown(name)))
+    let mut all = Effect::ALL.into_iter();
+    all.find(|effect| effect.as_str() == name)
+        .ok_or_else(|| format!("must be {}, not {}", effects(), quoted(name)))
 }
 
 pub(crate) fn effects() -> String {

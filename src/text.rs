@@ -1,4 +1,4 @@
-//! Words for messages: errors in plain language, and text from elsewhere made short and safe to print; and its hash. Pure.
+//! Words for messages: errors in plain language, and text from elsewhere made short and safe to print. Pure.
 
 pub(crate) mod file;
 
@@ -6,8 +6,10 @@ use std::io;
 
 use ring::digest::{SHA256, digest};
 
-/// Longest excerpt of foreign text, in characters.
+/// The longest [`excerpt`], in characters.
 const EXCERPT: usize = 200;
+/// The longest text that is [`quoted`], in characters.
+const QUOTED: usize = 80;
 
 /// An I/O error in the operating system's words, without its capital and number: "connection refused".
 pub(crate) fn plain(error: &io::Error) -> String {
@@ -23,12 +25,7 @@ pub(crate) fn plain(error: &io::Error) -> String {
     first.into_iter().chain(characters).collect()
 }
 
-/// The beginning of a text that others wrote.
-pub(crate) fn excerpt(text: &str) -> String {
-    printable(text, EXCERPT)
-}
-
-/// `text`, which may be a URL or have one in it, without what there may be secret: a user, a query, a fragment.
+/// `text`, which may contain a URL, without the parts of it that may be secret: a user, a query, a fragment.
 pub(crate) fn without_secrets(text: &str) -> String {
     let mark = |text: &str| text.find(['?', '#']);
     let (user, rest) = match text.rsplit_once('@') {
@@ -48,8 +45,25 @@ pub(crate) fn without_secrets(text: &str) -> String {
     }
 }
 
-/// At most `max` characters of `text`. Whatever would not be visible is escaped, so that it can neither forge log
-/// lines nor drive a terminal.
+/// The beginning of a text that others wrote.
+pub(crate) fn excerpt(text: &str) -> String {
+    printable(text, EXCERPT)
+}
+
+/// The beginning of `text` in quotes, without the secrets of a URL.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("\"{}\"", printable(&without_secrets(text), QUOTED))
+}
+
+/// A host without the brackets of an IPv6 address.
+pub(crate) fn unbracketed(host: &str) -> &str {
+    host.strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host)
+}
+
+/// At most `max` characters of `text`. What would not be visible is escaped, so that it cannot forge log lines or
+/// control a terminal.
 pub(crate) fn printable(text: &str, max: usize) -> String {
     let mut escaped = text.chars().flat_map(|c| {
         let quoted = matches!(c, '"' | '\'' | '\\');

@@ -1,4 +1,4 @@
-//! The CNI gate where inotify is not to be had. A process of its own, as the limit is the process's.
+//! The CNI gate without inotify. It is a separate test program, because the limit applies to the whole process.
 
 use std::fs;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::time::{sleep, timeout};
 use untaint::config::CniConfig;
 use untaint::fs_watch::FsWatch;
-use untaint::gate::probe::busy::Busy;
 use untaint::gate::probe::cni_config;
+use untaint::gate::probe::slot::Slot;
 
 /// k0s#8113 (A22). A process without file descriptors and a user without inotify instances get the same EMFILE.
 #[tokio::test]
@@ -18,8 +18,8 @@ async fn without_inotify_the_poll_still_notices_the_file() {
         dir: dir.path().to_owned(),
         ..CniConfig::default()
     };
-    let busy = Busy::default();
-    let check = || cni_config::check(&spec, &busy);
+    let slot = Slot::default();
+    let check = || cni_config::check(&spec, &slot);
 
     let limit = getrlimit(Resource::Nofile);
     let none = Rlimit {
@@ -28,15 +28,15 @@ async fn without_inotify_the_poll_still_notices_the_file() {
     };
     setrlimit(Resource::Nofile, none).unwrap();
     let mut watch = FsWatch::new(dir.path());
-    // Completes once, whatever came of it.
+    // Completes once, with success or failure.
     watch.changed().await;
     setrlimit(Resource::Nofile, limit).unwrap();
 
-    assert_eq!(check().await.state().as_str(), "closed");
+    assert!(check().await.is_err());
     let contents = r#"{"name": "cilium", "plugins": [{"type": "cilium-cni"}]}"#;
     fs::write(dir.path().join("05-cilium.conflist"), contents).unwrap();
     let opened = async {
-        while !check().await.is_open() {
+        while check().await.is_err() {
             tokio::select! {
                 () = watch.changed() => panic!("a watch without inotify"),
                 () = sleep(Duration::from_millis(10)) => {}

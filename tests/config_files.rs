@@ -1,4 +1,4 @@
-//! Configuration files as users write them: every valid one is read, every invalid one says exactly what is wrong.
+//! Configuration files. Every valid file is accepted, and every invalid file has the expected errors.
 
 #![expect(
     clippy::panic,
@@ -11,13 +11,13 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use untaint::config::{self, Check, Configuration, Gate, Probe, Schedule};
+use untaint::config::{self, Configuration, Gate, HttpGet, Probe, ProbeHandler, Schedule};
 
 fn at_root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The YAML files of a folder, which has some.
+/// The YAML files of a folder. Fails if there are none.
 fn yaml_files(folder: &str) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(at_root(folder))
         .unwrap()
@@ -105,7 +105,7 @@ fn strings_and_numbers_that_look_like_something_else_read_the_same_when_shown() 
         "é😀",
     ];
     let numbers = [0.0, -0.0, 100.0, 1e300, 1e-7, 0.1, 1e21];
-    let mut check = config::http_get_from_url("http://localhost").unwrap();
+    let mut check = "http://localhost".parse::<HttpGet>().unwrap();
     check.expect.json = BTreeMap::from([
         ("/strings".into(), serde_json::json!(strings.as_slice())),
         ("/numbers".into(), serde_json::json!(numbers)),
@@ -114,7 +114,7 @@ fn strings_and_numbers_that_look_like_something_else_read_the_same_when_shown() 
     let mut configuration = load(&at_root("tests/fixtures/config/valid/minimal.yaml"));
     configuration.rules[0].gates = vec![Gate::from(Probe {
         name: "a".into(),
-        check: Check::HttpGet(check),
+        handler: ProbeHandler::HttpGet(check),
         schedule: Schedule::default(),
     })];
     let shown = config::show(&configuration);
@@ -134,7 +134,7 @@ fn every_invalid_file_is_refused_with_the_expected_problems_one_a_line() {
             Ok(_) => "no problem".to_owned(),
             Err(error) => error.to_string(),
         };
-        // The expectation names the file without its folder.
+        // The expected text has the name of the file without its folder.
         let folder = format!("{}/", path.parent().unwrap().display());
         let found = found.replace(&folder, "");
         if found.trim_end() != expected.trim_end() {
@@ -144,7 +144,7 @@ fn every_invalid_file_is_refused_with_the_expected_problems_one_a_line() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// What `load` says of a file with these bytes.
+/// The result of `load` for a file with these bytes.
 fn error_of(bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("untaint.yaml");

@@ -1,10 +1,10 @@
-//! A removal long after the watch began goes on the watch's connection.
+//! A removal uses the connection of the watch, even long after the watch started.
 
 use http::Request;
 use serde_json::Value;
 use tempfile::tempdir;
 use testkit::api::{ApiServer, Options, TOKEN};
-use untaint::api::Source;
+use untaint::api::{Source, Verb};
 
 #[tokio::test]
 async fn a_connection_with_a_watch_on_it_is_used_again_however_long_ago_a_request_was_started() {
@@ -19,7 +19,10 @@ async fn a_connection_with_a_watch_on_it_is_used_again_however_long_ago_a_reques
     tokio::time::pause();
     tokio::time::advance(std::time::Duration::from_mins(10)).await;
     tokio::time::resume();
-    let _: Value = api.request(get("/api/v1/nodes/node")).await.unwrap();
+    let _: Value = api
+        .request(Verb::Get, get("/api/v1/nodes/node"))
+        .await
+        .unwrap();
     let connections: Vec<_> = server
         .requests()
         .iter()
@@ -28,7 +31,7 @@ async fn a_connection_with_a_watch_on_it_is_used_again_however_long_ago_a_reques
     assert_eq!(connections, [0, 0]);
 }
 
-/// The kubelet renews a token in time, so that none is refused if it is read in time.
+/// The kubelet renews a token early enough. So no token is refused if the agent reads it early enough.
 #[tokio::test]
 async fn a_token_that_is_older_than_a_minute_is_read_again_and_used_on_the_same_connection() {
     let server = ApiServer::start(Options::default()).await.unwrap();
@@ -39,13 +42,13 @@ async fn a_token_that_is_older_than_a_minute_is_read_again_and_used_on_the_same_
     let api = untaint::api::ApiServer::new(source).await.unwrap();
     let get = || Request::get("/api/v1/nodes/node").body(Vec::new()).unwrap();
 
-    let _: Value = api.request(get()).await.unwrap();
+    let _: Value = api.request(Verb::Get, get()).await.unwrap();
     std::fs::write(dir.path().join("token"), "rotated").unwrap();
     tokio::time::pause();
     tokio::time::advance(std::time::Duration::from_mins(1)).await;
     tokio::time::resume();
     server.accept_tokens(&["rotated"]);
-    let _: Value = api.request(get()).await.unwrap();
+    let _: Value = api.request(Verb::Get, get()).await.unwrap();
     let answers: Vec<_> = server
         .requests()
         .iter()

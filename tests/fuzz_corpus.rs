@@ -1,4 +1,4 @@
-//! What the fuzz targets demand, of every file of their corpus.
+//! Runs the checks of the fuzz targets with every file of their corpus.
 
 #![expect(
     clippy::expect_used,
@@ -14,7 +14,7 @@ mod targets;
 use std::fs;
 use std::path::Path;
 
-/// Gives `check` every file of the corpus of `target`, and those of `folder`.
+/// Calls `check` with every file of the corpus of `target`, and of `folder`.
 #[expect(
     clippy::print_stdout,
     reason = "the last line before a failure is the file that failed"
@@ -37,7 +37,7 @@ fn check_all(target: &str, folders: &[&str], check: fn(&[u8]) -> bool) {
             }
         }
     }
-    // A check of one kind only would say little.
+    // The corpus must have inputs of both kinds.
     assert!(accepted > 2 && refused > 2, "{accepted}, {refused}");
 }
 

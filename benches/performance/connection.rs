@@ -1,4 +1,4 @@
-//! One connection to the API server with as little around it as possible: the base of all comparisons.
+//! One connection to the API server without any client library around it. It is the base of all comparisons.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// A connection that has been set up, with the credentials for its requests.
+/// An open connection, with the credentials for its requests.
 pub(crate) struct Connection {
     sender: Sender,
     address: SocketAddr,
@@ -35,7 +35,7 @@ enum Sender {
 }
 
 impl Connection {
-    /// Connects. `credentials` is a directory with `ca.crt` and `token`.
+    /// Opens a connection. `credentials` is a directory with `ca.crt` and `token`.
     pub(crate) async fn open(
         address: SocketAddr,
         credentials: &Path,
@@ -76,8 +76,8 @@ impl Connection {
         })
     }
 
-    /// Takes the first taint off `node`, with the patch that the agent sends. Gives when it was sent, and how long the
-    /// answer took to its last byte.
+    /// Removes the first taint of `node`, with the patch that the agent sends. Returns when it was sent, and the time
+    /// until the last byte of the answer.
     pub(crate) async fn untaint(&mut self, node: &Value) -> Result<(Instant, Duration)> {
         let (metadata, taint) = (&node["metadata"], &node["spec"]["taints"][0]);
         let patch = json!([

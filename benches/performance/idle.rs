@@ -1,4 +1,4 @@
-//! What an agent costs while there is nothing to do.
+//! The cost of an idle agent.
 
 use std::fs;
 use std::path::Path;
@@ -13,24 +13,24 @@ use crate::MIB;
 use crate::subject::{Gate, Subject};
 use crate::table::{Row, Target};
 
-/// Threads that read files end when they have had nothing to do for 10 s (tokio's default).
+/// Threads that read files end after 10 idle seconds, which is tokio's default.
 const SETTLE: Duration = Duration::from_secs(12);
 
-/// Seconds from one HTTP/2 PING of the agent's to the next.
+/// Seconds between two HTTP/2 PINGs of the agent.
 const PING: u64 = 15;
-/// Up to three steps of tokio's timer wheel to the PING's time, one to that of its time-out, and the answer.
+/// Up to three steps of tokio's timer wheel for the PING, one for its time-out, and the answer.
 const WAKES_PER_PING: u64 = 5;
-/// Seconds from one bookmark of the server's to the next.
+/// Seconds between two bookmarks of the server.
 const BOOKMARK: u64 = 60;
-/// It may arrive in two parts.
+/// A bookmark can arrive in two parts.
 const WAKES_PER_BOOKMARK: u64 = 2;
-/// Seconds from one look at the configuration file to the next.
+/// Seconds between two checks of the configuration file.
 const LOOK: u64 = 60;
-/// Up to three steps of tokio's timer wheel, the answer in up to two, the thread's idle time-out, and the file events of
-/// the look itself.
+/// Up to three steps of tokio's timer wheel, up to two for the answer, the thread's idle time-out, and the file events
+/// that the check itself causes.
 const WAKES_PER_LOOK: u64 = 8;
 
-/// Measures an agent as the DaemonSet runs it, after a removal, for so long.
+/// Measures an agent, with the settings of the DaemonSet, for this time after a removal.
 pub(crate) async fn measure(
     cluster: &Cluster,
     program: &str,
@@ -49,7 +49,7 @@ pub(crate) async fn measure(
     sleep(duration).await;
     let after = switches(&process)?;
     let seconds = duration.as_secs();
-    // The time may begin in the middle of one of each.
+    // The measurement can start in the middle of one of each.
     let limit = (seconds / PING + 1) * WAKES_PER_PING
         + (seconds / BOOKMARK + 1) * WAKES_PER_BOOKMARK
         + (seconds / LOOK + 1) * WAKES_PER_LOOK;
@@ -82,7 +82,7 @@ pub(crate) async fn measure(
     ])
 }
 
-/// How often the threads of a process waited for something, and how often they had to make way.
+/// The numbers of voluntary and of involuntary context switches of a process's threads.
 fn switches(process: &Path) -> Result<(u64, u64)> {
     let (mut voluntary, mut involuntary) = (0, 0);
     for task in fs::read_dir(process.join("task"))? {
@@ -98,7 +98,7 @@ fn mib(status: &str, name: &str) -> Result<f64> {
     Ok((field(status, name)? * 1024) as f64 / MIB)
 }
 
-/// A number in `/proc/PID/status`; memory is in KiB there.
+/// A number in `/proc/PID/status`. Memory is in KiB.
 fn field(status: &str, name: &str) -> Result<u64> {
     let value = status
         .lines()

@@ -1,4 +1,4 @@
-//! How soon the taint is gone, in rounds that measure each latency once.
+//! The latency of removals, in rounds that measure each latency once.
 
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,10 @@ use crate::table::{Row, Target};
 
 /// The default of `periodSeconds`.
 const PERIOD: Duration = Duration::from_millis(250);
-/// From its first evaluation on, a gate's file watch is soon in place.
+/// The time in which the file watch of a gate is set up after the first evaluation.
 const REST: Duration = Duration::from_millis(200);
 
-/// What came out.
+/// The results.
 #[derive(Default)]
 pub(crate) struct Latencies {
     http1_answered: Samples,
@@ -32,7 +32,7 @@ pub(crate) struct Latencies {
     conflist: Samples,
     http_gate: Samples,
     first_request: Samples,
-    /// The most that an agent has sent.
+    /// The largest number of requests of an agent.
     requests: usize,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Bench<'a> {
         Ok(self.watch.untainted(&agent.node).await? - opened)
     }
 
-    /// Until it was answered, and until the watch showed it.
+    /// The time until the answer, and the time until the watch showed the change.
     async fn bare_patch(&mut self, version: Version, round: u32) -> Result<(Duration, Duration)> {
         let name = format!("{version:?}-{round}")
             .to_lowercase()
@@ -185,8 +185,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Waits until what was set up has come to rest, and then so long that the rounds are spread over the period of a gate.
-/// The bare PATCH waits as well: a server that was busy just now answers sooner.
+/// Waits until the setup has finished, and then a time that spreads the rounds over the period of a gate. The PATCH of
+/// the base waits, too, because a server that was busy a moment ago answers sooner.
 async fn rest(round: u32) {
     const GOLDEN: f64 = 0.618_033_988_75;
     sleep(REST + PERIOD.mul_f64((f64::from(round) * GOLDEN).fract())).await;

@@ -1,7 +1,7 @@
-//! The performance table: the real program against the real API server.
+//! The performance table: the real program against a real API server.
 //!
-//! Machines differ and are busy, so latencies are also given as multiples of one bare PATCH on a warm connection, which
-//! is measured in turn with them.
+//! Machines differ and can be busy. So the table also shows latencies as multiples of one PATCH on an open connection,
+//! which is measured in turn with them.
 
 mod connection;
 mod idle;
@@ -32,19 +32,19 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Measures untaint against the real API server and prints a table in Markdown.
 #[derive(Parser)]
 struct Arguments {
-    /// Fail if a target is missed; without, a busy machine is no error
+    /// Fail if a target is missed, which can happen on a busy machine
     #[arg(long)]
     check: bool,
-    /// Rounds of each latency
+    /// The number of rounds of each latency
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// For how many seconds to count the wake-ups of an idle agent
+    /// The number of seconds for which the wake-ups of an idle agent are counted
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     idle: u64,
-    /// Measure this program rather than the one built along with the bench
+    /// Measure this program instead of the one that is built with the bench
     #[arg(long, default_value = env!("CARGO_BIN_EXE_untaint"))]
     program: String,
-    /// Given by cargo bench, and not by cargo test --all-targets
+    /// Set by cargo bench, and not by cargo test --all-targets
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -74,14 +74,14 @@ async fn main() -> Result<ExitCode> {
 async fn measure(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Row>> {
     let latencies = Latencies::measure(cluster, &arguments.program, arguments.rounds).await?;
     let mut rows = latencies.rows();
-    rows.extend(policy::measure(cluster, arguments.rounds).await?);
+    rows.extend(policy::measure(cluster, &arguments.program, arguments.rounds).await?);
     let duration = Duration::from_secs(arguments.idle);
     rows.extend(idle::measure(cluster, &arguments.program, duration).await?);
     rows.extend(program(&arguments.program)?);
     Ok(rows)
 }
 
-/// What the numbers depend on.
+/// The circumstances of the measurement.
 async fn circumstances(cluster: &Cluster, rounds: u32) -> Result<String> {
     let load = fs::read_to_string("/proc/loadavg")?;
     let load = load.split(' ').next().unwrap_or_default();

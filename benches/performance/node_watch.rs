@@ -1,4 +1,4 @@
-//! A watch of all Nodes that is there before anything happens to them.
+//! A watch of all Nodes, which starts before the measurements.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -20,7 +20,7 @@ use crate::TAINT;
 /// When each Node was first seen without [`TAINT`].
 type Untainted = HashMap<String, Instant>;
 
-/// The watch; it ends when dropped.
+/// The watch. It ends when it is dropped.
 pub(crate) struct NodeWatch {
     untainted: watch::Receiver<Untainted>,
     _task: JoinSet<Result<()>>,
@@ -38,7 +38,7 @@ impl NodeWatch {
         })
     }
 
-    /// When `node` was seen without the taint; waits for it.
+    /// Waits until `node` was seen without the taint, and returns when.
     pub(crate) async fn untainted(&self, node: &str) -> Result<Instant> {
         let mut untainted = self.untainted.clone();
         let found = untainted.wait_for(|known| known.contains_key(node));

@@ -1,14 +1,14 @@
-//! What the admission policy costs: the same PATCH by an account that it holds and by one that it does not, in turn.
+//! The cost of the admission policy: the same PATCH by an account that the policy holds and by one that it does not hold,
+//! in turn.
 
 use anyhow::Result;
 use http::{Request, Version};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::DEADLINE;
+use testkit::agent::{manifests, write_configuration};
 use testkit::cluster::{self, Cluster};
 use tokio::time::timeout;
-use untaint::config;
-use untaint::manifests::{Account, Form, Manifests, Part, Tenants};
 
 use crate::TAINT;
 use crate::connection::Connection;
@@ -16,17 +16,17 @@ use crate::samples::Samples;
 use crate::table::{Row, Target};
 
 const NAME: &str = "agent";
-/// As many rules as nobody has.
+/// More rules than a configuration usually has.
 const MANY: usize = 500;
 
-/// With one rule, and with as many as nobody has.
-pub(crate) async fn measure(cluster: &Cluster, rounds: u32) -> Result<[Row; 2]> {
+/// One row for a policy with one rule, and one for a policy with [`MANY`] rules.
+pub(crate) async fn measure(cluster: &Cluster, program: &str, rounds: u32) -> Result<[Row; 2]> {
     let directories = [TempDir::new()?, TempDir::new()?, TempDir::new()?];
     let [free, held, held_by_many] = &directories;
     cluster.create_node("free", &[]).await?;
     cluster.agent_kubeconfig(free.path(), "free").await?;
-    install(cluster, "held", 1, held).await?;
-    install(cluster, "held-by-many", MANY, held_by_many).await?;
+    install(cluster, program, "held", 1, held).await?;
+    install(cluster, program, "held-by-many", MANY, held_by_many).await?;
 
     let open = |directory| Connection::open(cluster.address(), directory, Version::HTTP_11);
     let mut subjects = [
@@ -59,9 +59,9 @@ pub(crate) async fn measure(cluster: &Cluster, rounds: u32) -> Result<[Row; 2]> 
     ])
 }
 
-/// The last is for the taint of every Node here.
-fn configuration(rules: usize) -> String {
-    let others = (1..rules).map(|nth| {
+/// The last rule is for the taint of every Node here.
+fn rules(count: usize) -> String {
+    let others = (1..count).map(|nth| {
         format!(
             "- name: r{nth}\n  taint: {{key: example.com/{nth}, value: x, effect: NoSchedule}}\n  \
              nodeSelector: {{pool: large}}\n  gates: [{{name: g, file: {{path: /nonexistent}}}}]\n  \
@@ -69,53 +69,40 @@ fn configuration(rules: usize) -> String {
         )
     });
     let others: String = others.collect();
-    format!(
-        "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n{others}\
-         - {{name: bench, taint: {{key: example.com/not-ready}}, gates: []}}\n"
-    )
+    format!("{others}- {{name: bench, taint: {{key: example.com/not-ready}}, gates: []}}\n")
 }
 
-/// An account that is held to so many rules, and a Node of the same name, with the credentials of an agent there in the
-/// directory. Returns when the policy is in force.
-async fn install(cluster: &Cluster, name: &str, rules: usize, directory: &TempDir) -> Result<()> {
+/// Creates a Node and an account that a policy with so many rules holds, and writes the credentials of an agent on this
+/// Node into the directory. Returns when the policy is in force.
+async fn install(
+    cluster: &Cluster,
+    program: &str,
+    name: &str,
+    count: usize,
+    directory: &TempDir,
+) -> Result<()> {
     cluster.create_node(name, &[]).await?;
-    let text = configuration(rules);
-    let manifests = Manifests {
-        configuration: config::parse(&text)?,
-        text,
-        form: Form::Daemonset,
-        account: Account {
-            namespace: name.into(),
-            name: NAME.into(),
-        },
-        image: "untaint".into(),
-        exact_tolerations: false,
-        selinux_type: None,
-        check_node_uid: false,
-        strict_policy: false,
-        tenants: Tenants::default(),
+    let config = directory.path().join("config.yaml");
+    write_configuration(&config, &rules(count))?;
+    let account = ["--namespace", name, "--service-account", NAME];
+    let written = async |part| {
+        let arguments = [&["--only", part][..], &account].concat();
+        manifests(program, &config, &arguments).await
     };
     let accounts = format!(
         "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n---\n\
          apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {NAME}, namespace: {name}}}\n"
     );
     cluster.apply(&accounts).await?;
-    let rights = manifests.render(&[Part::Rbac])?;
-    cluster.apply(&rights).await?;
-    // The roles take effect before the policy does, which is how that is seen.
-    let can = [
-        "auth",
-        "can-i",
-        "patch",
-        "nodes",
-        "--as",
-        &manifests.account.user(),
-    ];
+    cluster.apply(&written("rbac").await?).await?;
+    // The policy is applied after the roles are in force, so that a refusal comes from the policy.
+    let user = format!("system:serviceaccount:{name}:{NAME}");
+    let can = ["auth", "can-i", "patch", "nodes", "--as", &user];
     timeout(DEADLINE, async {
         while cluster.kubectl(&can).await.is_err() {}
     })
     .await?;
-    cluster.apply(&manifests.render(&[Part::Policy])?).await?;
+    cluster.apply(&written("policy").await?).await?;
     let token = cluster.token_for_node(name, NAME, name).await?;
     let kubeconfig = cluster.kubeconfig(directory.path(), &token)?;
     let client = cluster::client(&kubeconfig).await?;
@@ -126,7 +113,7 @@ async fn install(cluster: &Cluster, name: &str, rules: usize, directory: &TempDi
     Ok(())
 }
 
-/// What only the policy refuses.
+/// A request that only the policy refuses.
 async fn labels(client: &kube::Client, node: &str) -> Result<Value> {
     let patch = json!({"metadata": {"labels": {"x": "y"}}});
     let request = Request::patch(format!("/api/v1/nodes/{node}?dryRun=All"))

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// In milliseconds.
+/// The samples, in milliseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(Vec<f64>);
 
@@ -17,7 +17,7 @@ impl Samples {
         self.quantile(1, 2)
     }
 
-    /// The sample that `part` of `whole` are not above.
+    /// The smallest sample such that `part` of `whole` samples are not above it.
     fn quantile(&self, part: usize, whole: usize) -> f64 {
         let rank = (self.0.len() * part).div_ceil(whole);
         self.0

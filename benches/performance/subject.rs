@@ -1,4 +1,4 @@
-//! What is measured: an agent on a Node of its own that is tainted from the start.
+//! The subject of a measurement: an agent on a Node that has the taint from the start.
 
 use std::fs;
 use std::path::Path;
@@ -6,20 +6,19 @@ use std::path::Path;
 use anyhow::Result;
 use jiff::Timestamp;
 use tempfile::TempDir;
-use testkit::agent::{Agent, write_configuration};
+use testkit::CONFLIST;
+use testkit::agent::{Agent, run_on, write_configuration};
 use testkit::cluster::{AuditEntry, Cluster};
 
 use crate::TAINT;
 
-const CONFLIST: &str = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
-
 const UNFINISHED: &str = "net.d/10-demo.conflist.tmp";
 const FINISHED: &str = "net.d/10-demo.conflist";
 
-/// What the agent waits for, with every field left at its default.
+/// The gate of the rule. Every other field has its default.
 pub(crate) enum Gate {
     Conflist,
-    /// The port of an endpoint on 127.0.0.1.
+    /// Of an endpoint at this port of 127.0.0.1.
     Http(u16),
 }
 
@@ -50,7 +49,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Returns when the agent has found every gate closed, as they are to be.
+    /// Returns when the agent has found every gate closed.
     pub(crate) async fn start(
         cluster: &'a Cluster,
         program: &str,
@@ -72,18 +71,8 @@ impl<'a> Subject<'a> {
         write_configuration(&config, &rule)?;
 
         let started = Timestamp::now();
-        let arguments = [
-            "run".as_ref(),
-            "--config".as_ref(),
-            config.as_os_str(),
-            "--kubeconfig".as_ref(),
-            kubeconfig.as_os_str(),
-            "--node-name".as_ref(),
-            node.as_ref(),
-            "--listen".as_ref(),
-            listen.as_ref(),
-        ];
-        let agent = Agent::start(program, &arguments, &[])?;
+        let run = run_on(&node, &config, &kubeconfig);
+        let agent = Agent::start(program, &[&run[..], &["--listen", listen]].concat(), &[])?;
         agent
             .wait_for_count("evaluated the gate", gates.len())
             .await?;
@@ -96,13 +85,13 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// As a CNI does: whole, by a rename.
+    /// Renames the file into place, as CNI plugins do.
     pub(crate) fn install_conflist(&self) -> Result<()> {
         let path = self.directory.path();
         Ok(fs::rename(path.join(UNFINISHED), path.join(FINISHED))?)
     }
 
-    /// What the agent has asked of the server for the main job.
+    /// The requests of the agent, without those of the self-check.
     pub(crate) async fn requests(&self) -> Result<Vec<AuditEntry>> {
         let is_own = |entry: &AuditEntry| {
             entry.node.as_deref() == Some(self.node.as_str()) && !entry.uri.contains("dryRun")

@@ -1,15 +1,15 @@
-//! The table.
+//! The table in Markdown.
 
-/// One line: a measure, and what came out.
+/// One row: a measure and its result.
 pub(crate) struct Row {
     measure: String,
     result: String,
-    /// To the base.
+    /// The ratio to the base.
     ratio: Option<f64>,
     target: Option<Target>,
 }
 
-/// What is to be reached, and whether it was.
+/// The target, and whether the result meets it.
 pub(crate) struct Target {
     text: String,
     is_met: bool,

@@ -1,4 +1,4 @@
-//! What the agent's own pages say in the end.
+//! The agent's own pages at the end.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -6,16 +6,14 @@ use testkit::agent::get;
 
 use crate::logs::Logs;
 
-/// The pages, read.
 #[derive(Default)]
 pub(crate) struct Pages {
-    /// The rules that `/statusz` calls overdue.
+    /// The rules that are overdue in `/statusz`.
     pub(crate) overdue: Vec<String>,
-    /// `/metrics`.
     pub(crate) metrics: String,
 }
 
-/// Asks for them as anybody on the node would.
+/// Reads the pages over HTTP.
 pub(crate) async fn read(logs: &Logs) -> Result<Pages> {
     let lines = logs.after(0);
     let listening = lines

@@ -1,4 +1,4 @@
-//! What the agent logs, kept line by line.
+//! Keeps the lines of the agent's log.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,27 +10,25 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// A line.
 #[derive(Clone)]
 pub(crate) struct LogLine {
     pub(crate) at: Instant,
-    /// As with `--log-format json`.
+    /// The fields, as with `--log-format json`.
     pub(crate) fields: Value,
 }
 
 impl LogLine {
-    /// A field that is a text; empty where it is none.
+    /// The text of a field; empty if the field is not a text.
     pub(crate) fn text(&self, field: &str) -> &str {
         self.fields[field].as_str().unwrap_or_default()
     }
 }
 
-/// All lines so far.
 #[derive(Clone, Default)]
 pub(crate) struct Logs(Arc<Mutex<Vec<LogLine>>>);
 
 impl Logs {
-    /// Begins to keep them. To be called once.
+    /// Starts to keep the lines. Call this once.
     pub(crate) fn keep() -> Self {
         let logs = Self::default();
         let writer = logs.clone();
@@ -45,14 +43,14 @@ impl Logs {
         logs
     }
 
-    /// Those after the first `count`.
+    /// The lines after the first `count`.
     pub(crate) fn after(&self, count: usize) -> Vec<LogLine> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.get(count..).unwrap_or_default().to_vec()
     }
 }
 
-/// One whole line a write, as the formatter does it.
+/// The formatter writes one whole line at a time.
 impl Write for Logs {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let kept = LogLine {

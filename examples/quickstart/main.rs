@@ -1,13 +1,13 @@
-//! The main job in one command, without a cluster: `cargo run --example quickstart`, or with `-- --metrics` to see the
-//! agent's metrics page in the end.
+//! The demo, which needs no cluster: `cargo run --example quickstart`. `-- --metrics` also prints the agent's metrics
+//! page.
 //!
-//! The real agent, in this process, watches over a Node of a stand-in for the API server, while a CNI and a CSI driver
-//! come up and GPUs do not. What happens is told line by line, then judged: the exit code is 0 only if each taint went
-//! at the right moment, or stayed and was reported, and nothing else was touched.
+//! The real agent runs in this process, with a Node on a stand-in for the API server. A CNI plugin and a CSI driver
+//! start, and GPUs do not. The demo prints each event, and then checks them. The exit code is 0 only if the agent
+//! removed each taint at the right moment, or kept and reported it, and changed nothing else.
 //!
-//! [`story`] makes things happen to the [`scene`]; [`observer`] tells what comes of it, by [`logs`] and other signs, and
-//! keeps the record. From that and what is read [`inside`] the agent, [`verdict`] is reached, by the expectations in
-//! [`rules`], and [`report`] made. [`timeline`] is how a line looks, [`wording`] what it says.
+//! [`story`] changes the [`scene`]. [`observer`] prints the effects, from [`logs`] and other sources, and records them.
+//! [`verdict`] compares the record, and the pages from [`inside`] the agent, with the expectations in [`rules`].
+//! [`report`] prints the result. [`timeline`] formats a line, and [`wording`] has its words.
 
 mod inside;
 mod logs;
@@ -42,17 +42,17 @@ use rules::{EXPECTED, NODE};
 use scene::Scene;
 use timeline::say;
 
-/// Shows the main job done, without a cluster.
+/// Shows how untaint removes taints, without a cluster.
 #[derive(Parser)]
 struct Args {
-    /// Print the agent's metrics page in the end.
+    /// Print the agent's metrics page at the end.
     #[arg(long)]
     metrics: bool,
 }
 
 fn main() -> ExitCode {
     let Args { metrics } = Args::parse();
-    // As the program does it: see src/main.rs.
+    // As src/main.rs does.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Gives whether all was as it should be. `show_metrics`: prints that page, too.
+/// Returns whether everything happened as expected. With `show_metrics`, prints that page, too.
 async fn demonstrate(show_metrics: bool) -> Result<bool> {
     let logs = Logs::keep();
     let scene = Scene::set().await?;
@@ -90,7 +90,7 @@ async fn demonstrate(show_metrics: bool) -> Result<bool> {
         counters: counters.clone(),
         events: None,
     };
-    // The configuration stays as it is.
+    // The configuration does not change.
     let (_reloads, reloaded) = mpsc::channel(1);
     let (sender, status) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
@@ -117,8 +117,8 @@ async fn demonstrate(show_metrics: bool) -> Result<bool> {
         pages = inside::read(&logs).await?;
         played
     };
-    // One thread, and the agent goes before its observer: what it says of the gates is on record before a request that
-    // follows from it can leave here.
+    // The agent and its observer share one thread, and the agent runs first. So the state of the gates is recorded
+    // before a request that follows from it is sent.
     let played = tokio::select! {
         biased;
         error = agent => Err(error),

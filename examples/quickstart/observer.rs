@@ -1,5 +1,5 @@
-//! Tells what comes of the story, from what the API server has stored and answered and from the agent's own status and
-//! log, and keeps it for the verdict.
+//! Prints the effects of the story, and records them for the verdict. Its sources are the objects and answers of the
+//! API server, and the agent's own status and log.
 
 use std::time::Instant;
 
@@ -19,22 +19,22 @@ use crate::timeline::{Line, Tone, Who};
 use crate::verdict::{Event, Record, Request, What};
 use crate::wording::{describe, patched_rule, path, warning};
 
-/// What the agent logs at a rule's deadline.
+/// The log message at the deadline of a rule.
 const OVERDUE: &str = "the taint has been there for too long";
 
-/// What has been told, and what is new.
+/// What was printed, and what is new.
 pub(crate) struct Observer<'a> {
     scene: &'a Scene,
     status: watch::Receiver<Option<Status>>,
     logs: Logs,
-    /// The rules as last told of.
+    /// The rules as they were last printed.
     rules: Vec<RuleStatus>,
-    /// The Node as last told of.
+    /// The Node as it was last printed.
     node: Value,
     revisions: usize,
     requests: usize,
     log_lines: usize,
-    /// What the agent has said.
+    /// The agent's log.
     said: Vec<Event>,
     lines: Vec<Line>,
 }
@@ -59,7 +59,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Tells of everything as it happens, until that fails.
+    /// Prints everything as it happens, until an error.
     pub(crate) async fn observe(&mut self) -> Error {
         loop {
             if let Err(error) = self.look() {
@@ -67,7 +67,7 @@ impl<'a> Observer<'a> {
             }
             let server = &self.scene.server;
             let known = &self.node["metadata"]["resourceVersion"];
-            // Those that end without anything new are only a reason to look again.
+            // A wait that ends without news is only a reason to look again.
             tokio::select! {
                 _ = server.wait_for_node(NODE, |node| node["metadata"]["resourceVersion"] != *known) => {}
                 _ = server.wait_for_requests(|all| answered(all).count() > self.requests) => {}
@@ -78,7 +78,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Everything up to now. `overdue`: the rules that the agent called so in the end.
+    /// The record so far. `overdue` are the rules that were overdue at the end.
     pub(crate) fn into_record(mut self, overdue: Vec<String>) -> Result<Record> {
         self.look()?;
         let timeline = &self.scene.timeline;
@@ -97,7 +97,8 @@ impl<'a> Observer<'a> {
         let mut events: Vec<_> = self.scene.facts();
         events.extend(stored);
         events.extend(self.said);
-        // Stable: of two at the same time, what the agent said comes second and cannot excuse the Node.
+        // The sort is stable. Of two events at the same time, the agent's log comes second, so it cannot excuse the
+        // Node.
         events.sort_by_key(|event| event.at);
         Ok(Record {
             events,
@@ -191,7 +192,7 @@ impl<'a> Observer<'a> {
             let tone = match gate.state {
                 State::Open => Tone::Good,
                 State::Closed => Tone::Waiting,
-                // It has not been asked yet, or is not to be.
+                // The gate has not been checked yet, or is not evaluated.
                 State::Unknown => continue,
             };
             let (name, state) = (&gate.name, gate.state.as_str());
@@ -205,7 +206,7 @@ impl<'a> Observer<'a> {
             return;
         }
         let (what, tone) = match rule.decision {
-            // It has not asked for it yet.
+            // The agent has not sent the request yet.
             "no-node" => return,
             "waiting" => {
                 let not_open = rule.gates.iter().filter(|gate| gate.state != State::Open);
@@ -252,7 +253,7 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// Up to the first that is not.
+/// The elements before the first that does not match.
 fn answered(all: &[api::Request]) -> impl Iterator<Item = &api::Request> {
     all.iter().take_while(|request| request.status.is_some())
 }

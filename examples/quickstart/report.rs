@@ -1,4 +1,4 @@
-//! What is said before and after the timeline.
+//! The text before and after the timeline.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,24 +8,24 @@ use crate::scene::Scene;
 use crate::timeline::{Timeline, Tone, say};
 use crate::verdict::{Outcome, Record, Request, Verdict, What, verb};
 
-/// What is about to be seen.
+/// The text before the timeline.
 pub(crate) fn introduction(scene: &Scene, rules: &str) -> io::Result<()> {
     say(
-        "A taint keeps pods away from a Node. New Nodes start with some, each for something that is not ready yet.\n\
-         The real untaint agent, in this process, takes off those that its configuration names, each when it is time:\n",
+        "A taint keeps pods away from a Node. A new Node has a taint for each component that is not ready yet.\n\
+         The real untaint agent, in this process, removes the taints in its configuration when their gates are open:\n",
     )?;
     for line in rules.lines() {
         say(&format!("  {line}"))?;
     }
     let server = scene.server.address();
     say(&format!(
-        "\nThe Node has taints of others too, which are not to be touched. The API server is a stand-in at\n\
+        "\nThe Node also has other taints, which untaint must not change. The API server is a stand-in at\n\
          https://{server}. Below, net.d is short for the directory above.\n"
     ))?;
     scene.timeline.print_head()
 }
 
-/// What it came to.
+/// The text after the timeline.
 pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -> io::Result<()> {
     say("")?;
     row("rule", "waited for", "outcome")?;
@@ -41,14 +41,14 @@ pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -
     list("requests", &requests(&record.requests))?;
     entry(
         "more",
-        "on a node at 127.0.0.1:9468/statusz and /metrics; of this run, with --metrics",
+        "on a node, at 127.0.0.1:9468/statusz and /metrics; for this run, with --metrics",
     )?;
     for problem in &verdict.problems {
         entry("wrong", &timeline.paint(Tone::Bad, problem))?;
     }
     let (tone, word) = if verdict.problems.is_empty() {
-        let good = "verified: two taints went when their gates opened, and not before; the third stayed and was \
-                    reported; no other was touched";
+        let good = "verified: untaint removed two taints when their gates opened, and not before; it kept and \
+                    reported the third; it changed no other taint";
         (Tone::Good, good)
     } else {
         (Tone::Bad, "failed")
@@ -56,7 +56,7 @@ pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -
     entry("verdict", &timeline.paint(tone, word))
 }
 
-/// A line for each time that the taint went, and one if it was there in the end.
+/// A line for each removal of the taint, and one if the Node has it at the end.
 fn describe(outcome: &Outcome) -> Vec<String> {
     let removals = outcome.removals.iter().enumerate();
     let mut lines: Vec<_> = removals
@@ -74,7 +74,7 @@ fn describe(outcome: &Outcome) -> Vec<String> {
         })
         .collect();
     if outcome.tainted.is_some() {
-        let mut parts = vec!["kept, as not every gate has opened".to_owned()];
+        let mut parts = vec!["kept, because not every gate has opened".to_owned()];
         let reports = outcome.reports.iter();
         parts.extend(reports.map(|at| format!("reported at {} ms", at.as_millis())));
         lines.push(parts.join("; "));
@@ -82,7 +82,7 @@ fn describe(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// The taints that the Node had in the end.
+/// The taints of the Node at the end.
 fn left(record: &Record) -> &[String] {
     let mut events = record.events.iter().rev();
     let stored = events.find_map(|event| match &event.what {
@@ -92,7 +92,7 @@ fn left(record: &Record) -> &[String] {
     stored.unwrap_or_default()
 }
 
-/// How many of each kind, in the order of their first ones, and of connections.
+/// The number of requests of each kind, in the order of their first ones, and the number of connections.
 fn requests(all: &[Request]) -> Vec<String> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for request in all {
@@ -119,7 +119,7 @@ fn row(rule: &str, gates: &str, text: &str) -> io::Result<()> {
     entry(rule, &format!("{gates:<17}{text}"))
 }
 
-/// An item a line, the first beside the name.
+/// One item in each line, the first next to the name.
 fn list(name: &str, items: &[String]) -> io::Result<()> {
     let names = std::iter::once(name).chain(std::iter::repeat(""));
     names

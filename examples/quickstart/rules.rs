@@ -1,4 +1,4 @@
-//! The three rules, and what is to become of their taints.
+//! The three rules, and the expected result for their taints.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use untaint::config::{self, Configuration};
 
 use crate::verdict::{Expected, ExpectedRule, Fate, Gate};
 
-/// The own Node.
+/// The name of the agent's Node.
 pub(crate) const NODE: &str = "worker-1";
 
-/// What waits for the CNI: its configuration, and its agent's health endpoint.
+/// The rule for the CNI plugin: its configuration, and the health endpoint of its agent.
 pub(crate) const NETWORK: &str = "network";
 const NETWORK_KEY: &str = "node.cilium.io/agent-not-ready";
 const NETWORK_TAINT: &str = "node.cilium.io/agent-not-ready:NoExecute";
@@ -24,7 +24,7 @@ pub(crate) const AGENT: Gate = Gate {
     name: "agent",
 };
 
-/// What waits for a CSI driver.
+/// The rule for a CSI driver.
 pub(crate) const STORAGE: &str = "storage";
 const STORAGE_KEY: &str = "ebs.csi.aws.com/agent-not-ready";
 const STORAGE_TAINT: &str = "ebs.csi.aws.com/agent-not-ready:NoExecute";
@@ -34,7 +34,7 @@ pub(crate) const DRIVER: Gate = Gate {
     name: "driver",
 };
 
-/// What waits for GPUs, which never come.
+/// The rule for GPUs, which never appear.
 pub(crate) const GPU: &str = "gpu";
 const GPU_KEY: &str = "startup-taint.cluster-autoscaler.kubernetes.io/nvidia-not-ready";
 const GPU_TAINT: &str =
@@ -45,13 +45,13 @@ pub(crate) const GPUS: Gate = Gate {
 };
 const GPU_DEADLINE: Duration = Duration::from_secs(3);
 
-/// The node controller's, and the cloud provider's.
+/// The taints of the node controller and of the cloud provider.
 const FOREIGN: [&str; 2] = [
     "node.kubernetes.io/not-ready:NoSchedule",
     "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
 ];
 
-/// All taints of the new Node; that of the network comes first.
+/// All taints of the new Node. The taint of the network is the first.
 pub(crate) const TAINTS: [&str; 5] = [
     NETWORK_TAINT,
     FOREIGN[0],
@@ -60,7 +60,7 @@ pub(crate) const TAINTS: [&str; 5] = [
     GPU_TAINT,
 ];
 
-/// What the agent is to make of [`story::play`](crate::story::play).
+/// The expected result of [`story::play`](crate::story::play).
 pub(crate) const EXPECTED: Expected = Expected {
     rules: &[
         ExpectedRule {
@@ -89,7 +89,7 @@ pub(crate) const EXPECTED: Expected = Expected {
     patched: "/api/v1/nodes/worker-1",
 };
 
-/// The rule that is about this taint, or about one with this key.
+/// The rule for this taint, or for a taint with this key.
 pub(crate) fn rule_of(taint: &str) -> Option<String> {
     let key = |taint: &str| taint.split(['=', ':']).next().map(str::to_owned);
     let mut rules = EXPECTED.rules.iter();
@@ -97,8 +97,7 @@ pub(crate) fn rule_of(taint: &str) -> Option<String> {
     Some(rule.name.into())
 }
 
-/// Those of examples/cilium.yaml, ebs-csi.yaml and nvidia.yaml, less what a user may want beyond the main job, and with a
-/// deadline for people who watch.
+/// The rules of examples/cilium.yaml, ebs-csi.yaml and nvidia.yaml in a shorter form, and with a short deadline.
 pub(crate) fn written(net_d: &Path, health_port: u16) -> String {
     let (dir, deadline) = (net_d.display(), GPU_DEADLINE.as_secs());
     let [conflist, agent, driver, gpus] = [CONFLIST, AGENT, DRIVER, GPUS].map(|gate| gate.name);

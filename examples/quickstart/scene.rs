@@ -1,4 +1,4 @@
-//! The Node, what comes up on it, and its API server. Each deed is told once it is done.
+//! The Node, its components, and its API server. Each change is printed after it is made.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -20,18 +20,18 @@ use crate::verdict::{Event, Gate, What};
 const CILIUM: &str = include_str!("../../tests/fixtures/cni/cilium/05-cilium.conflist");
 const FLANNEL: &str = include_str!("../../tests/fixtures/cni/flannel/10-flannel.conflist");
 
-/// All that is around the agent.
+/// Everything around the agent.
 pub(crate) struct Scene {
     pub(crate) server: ApiServer,
     pub(crate) timeline: Timeline,
-    /// What the deeds have made true of the gates, whatever the agent says.
+    /// The true state of the gates, independent of the agent.
     facts: RefCell<Vec<Event>>,
     health: HealthEndpoint,
     dir: TempDir,
 }
 
 impl Scene {
-    /// No Node, no CNI directory, and a health endpoint that says no.
+    /// Starts without a Node and a CNI directory, and with a health endpoint that answers 503.
     pub(crate) async fn set() -> Result<Self> {
         Ok(Self {
             server: ApiServer::start(Options::default()).await?,
@@ -54,7 +54,7 @@ impl Scene {
         self.health.port()
     }
 
-    /// As the kubelet does with `registerWithTaints`; the foreign taints are what a new Node has anyway.
+    /// Registers the Node as the kubelet does with `registerWithTaints`. Every new Node has the foreign taints.
     pub(crate) fn register_node(&self) -> Result<()> {
         let what = format!("registers the Node {NODE}, with {} taints", TAINTS.len());
         self.act(Who::Kubelet, None, &what, || {
@@ -72,7 +72,7 @@ impl Scene {
     }
 
     pub(crate) fn taint_again(&self) -> Result<()> {
-        let what = "puts the taint on the Node again";
+        let what = "adds the taint to the Node again";
         self.act(Who::Someone, Some(NETWORK), what, || {
             let taint = node(NODE, &TAINTS[..1])["spec"]["taints"][0].take();
             self.server.update_node(NODE, |node| {
@@ -85,17 +85,20 @@ impl Scene {
     }
 
     pub(crate) fn make_directory(&self) -> Result<()> {
-        self.act(Who::Cni, Some(NETWORK), "makes the directory net.d", || {
-            fs::create_dir(self.net_d())
-        })
+        self.act(
+            Who::Cni,
+            Some(NETWORK),
+            "creates the directory net.d",
+            || fs::create_dir(self.net_d()),
+        )
     }
 
-    /// That of another network, which the rule does not wait for.
+    /// The configuration of another network, which does not open the gate.
     pub(crate) fn write_flannel(&self) -> Result<()> {
         self.write_by_rename("10-flannel.conflist", FLANNEL)
     }
 
-    /// Half of the file under its final name: what a reader may see of a CNI that does not rename.
+    /// Writes half of the file under its final name, as a CNI plugin does that does not rename.
     pub(crate) fn write_half_of_cilium(&self) -> Result<()> {
         let (half, all) = (CILIUM.len() / 2, CILIUM.len());
         let what = format!("writes net.d/05-cilium.conflist: {half} of {all} bytes so far");
@@ -110,7 +113,7 @@ impl Scene {
         self.write_by_rename("05-cilium.conflist", CILIUM)
     }
 
-    /// All of `content` at once, as a CNI should.
+    /// Renames a file with all of `content` into place, as a CNI plugin should.
     fn write_by_rename(&self, file: &str, content: &str) -> Result<()> {
         let what = format!("renames a file of {} bytes to net.d/{file}", content.len());
         self.act(Who::Cni, Some(NETWORK), &what, || {
@@ -129,9 +132,9 @@ impl Scene {
         })
     }
 
-    /// Without drivers, as the kubelet makes it when it starts.
+    /// Creates the CSINode without drivers, as the kubelet does when it starts.
     pub(crate) fn create_csi_node(&self) -> Result<()> {
-        let what = "makes the CSINode, in which no driver is registered yet";
+        let what = "creates the CSINode, in which no driver is registered yet";
         self.act(Who::Kubelet, Some(STORAGE), what, || {
             let csi_node = json!({"metadata": {"name": NODE}, "spec": {"drivers": null}});
             self.server.create(CSI_NODES, csi_node);
@@ -139,7 +142,7 @@ impl Scene {
         })
     }
 
-    /// As the kubelet writes it down.
+    /// Adds the driver to the CSINode, as the kubelet does.
     pub(crate) fn register_driver(&self) -> Result<()> {
         self.state(DRIVER, true);
         let what = format!("registers: the kubelet adds {CSI_DRIVER} to the CSINode");
@@ -157,7 +160,8 @@ impl Scene {
         })
     }
 
-    /// What `gate` asks for is about to be so, or no longer. Said before the deed: the agent may be as fast as it can.
+    /// Records that the condition of `gate` is about to hold, or not to hold. Call this before the change, because the
+    /// agent can be very fast.
     fn state(&self, gate: Gate, holds: bool) {
         self.facts.borrow_mut().push(Event {
             at: self.timeline.since_start(Instant::now()),
@@ -169,7 +173,7 @@ impl Scene {
         self.facts.borrow().clone()
     }
 
-    /// Does something and tells of it.
+    /// Makes a change and prints it.
     fn act(
         &self,
         who: Who,
@@ -189,7 +193,7 @@ impl Scene {
         Ok(self.timeline.print(&line)?)
     }
 
-    /// With the directory's path as short as elsewhere in the timeline.
+    /// Shortens the path of the directory, as elsewhere in the timeline.
     pub(crate) fn shorten(&self, text: &str) -> String {
         let long = self.net_d();
         text.replace(&*long.to_string_lossy(), "net.d")

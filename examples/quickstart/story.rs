@@ -1,4 +1,4 @@
-//! What happens, one thing after the other. Each waits for the agent to have taken the one before in, and then for the
+//! The changes, one after the other. Each waits until the agent has seen the change before it, and then a time for the
 //! reader.
 
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::rules::{AGENT, CONFLIST, DRIVER, GPU, GPUS, NETWORK, STORAGE};
 use crate::scene::Scene;
 use crate::verdict::Gate;
 
-/// For the reader.
+/// The time for the reader.
 const PAUSE: Duration = Duration::from_millis(650);
-/// For the agent: far longer than it needs on a busy machine.
+/// The limit for the agent, which is much longer than it needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// From the Node's registration until the agent has nothing left to do. `start` starts the agent.
+/// Runs from the registration of the Node until the agent has nothing to do. `start` starts the agent.
 pub(crate) async fn play(
     scene: &Scene,
     status: watch::Receiver<Option<Status>>,
@@ -34,7 +34,7 @@ pub(crate) async fn play(
         .comes_to(|status| all.iter().all(|gate| is(status, *gate, State::Closed)))
         .await?;
 
-    // Each of these is not enough yet.
+    // None of these changes opens the gate.
     agent
         .finds_another_reason(CONFLIST, || scene.make_directory())
         .await?;
@@ -57,7 +57,7 @@ pub(crate) async fn play(
     scene.answer_health(200)?;
     agent.comes_to(|status| is_absent(status, NETWORK)).await?;
 
-    // A taint that comes back is judged afresh.
+    // The agent checks all gates again for a taint that comes back.
     scene.answer_health(503)?;
     sleep(PAUSE).await;
     scene.taint_again()?;
@@ -73,24 +73,24 @@ pub(crate) async fn play(
         .await
 }
 
-/// What the agent says of itself.
+/// The agent's status.
 struct Agent(watch::Receiver<Option<Status>>);
 
 impl Agent {
-    /// Waits until all is as `wanted`.
+    /// Waits until `wanted` is true.
     async fn comes_to(&mut self, mut wanted: impl FnMut(&Status) -> bool) -> Result<()> {
         let comes = self
             .0
             .wait_for(|status| status.as_ref().is_some_and(&mut wanted));
         let came = timeout(LIMIT, comes).await.map(|came| came.map(drop));
         if came.is_err() {
-            bail!("the agent came no further in {} s", LIMIT.as_secs());
+            bail!("the agent made no progress in {} s", LIMIT.as_secs());
         }
         sleep(PAUSE).await;
         Ok(())
     }
 
-    /// Does something after which a gate is still closed, but for another reason.
+    /// Makes a change after which a gate is still closed, but for another reason.
     async fn finds_another_reason(
         &mut self,
         gate: Gate,

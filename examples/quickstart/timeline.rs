@@ -1,10 +1,10 @@
-//! How a line of the timeline looks.
+//! The format of the timeline.
 
 use std::env;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// Whose doing or finding a line is.
+/// The actor of a line.
 #[derive(Clone, Copy)]
 pub(crate) enum Who {
     Kubelet,
@@ -28,7 +28,7 @@ impl Who {
     }
 }
 
-/// What a text means for the job.
+/// The meaning of a text, which has a colour.
 #[derive(Clone, Copy)]
 pub(crate) enum Tone {
     Plain,
@@ -42,20 +42,20 @@ pub(crate) enum Tone {
 pub(crate) struct Line {
     pub(crate) at: Instant,
     pub(crate) who: Who,
-    /// The rule that it matters to, if to one alone.
+    /// The rule of the event, if it has only one.
     pub(crate) rule: Option<String>,
     pub(crate) what: String,
     pub(crate) tone: Tone,
 }
 
-/// Standard output, and when the time stamps begin.
+/// Standard output, and the start of the time stamps.
 pub(crate) struct Timeline {
     start: Instant,
     colours: bool,
 }
 
 impl Timeline {
-    /// Begins now. Colours are for terminals whose user has not said otherwise (see no-color.org).
+    /// Starts now. Uses colours on a terminal, unless the user disabled them (see no-color.org).
     pub(crate) fn start() -> Self {
         let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
@@ -68,7 +68,7 @@ impl Timeline {
         at.saturating_duration_since(self.start)
     }
 
-    /// What the columns are.
+    /// Prints the names of the columns.
     pub(crate) fn print_head(&self) -> io::Result<()> {
         say(&self.paint(Tone::Faint, &columns("ms", "who", "rule", "what")))
     }
@@ -97,7 +97,7 @@ fn columns(time: &str, who: &str, rule: &str, what: &str) -> String {
     format!("{time:>6}  {who:<10}  {rule:<7}  {what}")
 }
 
-/// A line that is no event.
+/// Prints a line that is not an event.
 pub(crate) fn say(text: &str) -> io::Result<()> {
     writeln!(io::stdout(), "{text}")
 }

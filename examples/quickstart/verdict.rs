@@ -1,4 +1,4 @@
-//! Whether what happened is what should have. Pure.
+//! Compares what happened with what was expected. Pure.
 
 mod follow;
 mod requests;
@@ -9,30 +9,28 @@ use untaint::gate::State;
 
 pub(crate) use requests::{Request, verb};
 
-/// What happened, as the servers, the scene and the agent tell it.
+/// What happened, from the servers, the scene and the agent.
 pub(crate) struct Record {
-    /// In their order.
+    /// The changes, in order.
     pub(crate) events: Vec<Event>,
-    /// All that the API server got.
+    /// All requests to the API server.
     pub(crate) requests: Vec<Request>,
-    /// The rules that `/statusz` called overdue in the end.
+    /// The rules that were overdue in `/statusz` at the end.
     pub(crate) overdue: Vec<String>,
 }
 
-/// A change.
 #[derive(Clone)]
 pub(crate) struct Event {
-    /// Since the start.
+    /// The time since the start.
     pub(crate) at: Duration,
     pub(crate) what: What,
 }
 
-/// What has changed.
 #[derive(Clone)]
 pub(crate) enum What {
     /// The API server stored the Node with these taints.
     Stored(Vec<String>),
-    /// What this gate asks for is so, or is no longer.
+    /// The condition of this gate holds, or no longer holds.
     Fact { gate: Gate, holds: bool },
     /// The agent found this gate in this state.
     Found {
@@ -44,45 +42,45 @@ pub(crate) enum What {
     Overdue(String),
 }
 
-/// A gate, by its rule's name and its own.
+/// A gate, by the name of its rule and its own name.
 #[derive(Clone, Copy)]
 pub(crate) struct Gate {
     pub(crate) rule: &'static str,
     pub(crate) name: &'static str,
 }
 
-/// What should have happened.
+/// What is expected.
 pub(crate) struct Expected {
     pub(crate) rules: &'static [ExpectedRule],
-    /// The taints of others, in their order, on the Node at all times.
+    /// The foreign taints, in order. The Node has them at all times.
     pub(crate) foreign: &'static [&'static str],
-    /// The paths of what is watched, each by one request.
+    /// The paths of the watches. There is one request for each.
     pub(crate) watched: &'static [&'static str],
-    /// The path of what is patched, by one request a removal.
+    /// The path of the patches. There is one request for each removal.
     pub(crate) patched: &'static str,
 }
 
-/// The part of one rule.
+/// What is expected of one rule.
 pub(crate) struct ExpectedRule {
     pub(crate) name: &'static str,
     pub(crate) taint: &'static str,
-    /// To be open before each removal.
+    /// The gates that must be open before each removal.
     pub(crate) gates: &'static [Gate],
     pub(crate) fate: Fate,
 }
 
-/// What is to become of a taint.
+/// The expected result for a taint.
 #[derive(Clone, Copy)]
 pub(crate) enum Fate {
-    /// It goes, and comes back in between.
+    /// It is removed, and comes back in between.
     Removed { times: usize },
-    /// It stays, and at the deadline that is told of.
+    /// It stays, and is reported at the deadline.
     Kept { deadline: Duration },
 }
 
-/// One time that a taint went.
+/// One removal of a taint.
 pub(crate) struct Removal {
-    /// The gates that the agent had found open by then, and since when.
+    /// The gates that the agent had found open before the removal, and since when.
     pub(crate) opened: BTreeMap<String, Duration>,
     /// When the API server stored the Node without the taint.
     pub(crate) gone: Duration,
@@ -96,25 +94,25 @@ impl Removal {
     }
 }
 
-/// What became of a rule.
+/// The result for a rule.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) removals: Vec<Removal>,
-    /// When the agent told of the deadline.
+    /// When the agent reported the deadline.
     pub(crate) reports: Vec<Duration>,
-    /// Since when the taint has been there, if it was in the end.
+    /// Since when the Node has the taint, if it has it at the end.
     pub(crate) tainted: Option<Duration>,
 }
 
-/// What is to be said of a record.
+/// The result for a record.
 pub(crate) struct Verdict {
     /// In the order of the expected rules.
     pub(crate) outcomes: Vec<Outcome>,
-    /// Whatever is not as expected; if there is nothing, all is well.
+    /// The differences from what is expected. It is empty on success.
     pub(crate) problems: Vec<String>,
 }
 
-/// Compares what happened with what should have.
+/// Compares what happened with what was expected.
 pub(crate) fn judge(record: &Record, expected: &Expected) -> Verdict {
     let mut problems = foreign_taints(&record.events, expected);
     let outcomes = expected.rules.iter().map(|rule| {
@@ -128,7 +126,7 @@ pub(crate) fn judge(record: &Record, expected: &Expected) -> Verdict {
     Verdict { outcomes, problems }
 }
 
-/// Whenever the Node was stored, the taints that no rule is about were there, and as they were.
+/// Checks that every version of the Node has the same foreign taints.
 fn foreign_taints(events: &[Event], expected: &Expected) -> Vec<String> {
     let own: BTreeSet<_> = expected.rules.iter().map(|rule| rule.taint).collect();
     let wrong = events.iter().filter_map(|Event { at, what }| {
@@ -148,7 +146,7 @@ fn foreign_taints(events: &[Event], expected: &Expected) -> Vec<String> {
     wrong.collect()
 }
 
-/// As in the first column of the timeline.
+/// The time, as in the first column of the timeline.
 fn when(time: Duration) -> String {
     format!("{} ms", time.as_millis())
 }

@@ -1,4 +1,4 @@
-//! Requests and log lines in the words of the timeline.
+//! The text for requests and log lines in the timeline.
 
 use serde_json::Value;
 use testkit::api::Request;
@@ -7,12 +7,12 @@ use crate::logs::LogLine;
 use crate::rules::rule_of;
 use crate::verdict::verb;
 
-/// Without the query.
+/// The path without the query.
 pub(crate) fn path(request: &Request) -> &str {
     request.uri.split('?').next().unwrap_or_default()
 }
 
-/// With the operations of a JSON Patch, or what a watch selects.
+/// The request, with the operations of a JSON Patch or the selection of a watch.
 pub(crate) fn describe(request: &Request, operations: &[Value]) -> String {
     let alike = operations.chunk_by(|one, next| one["op"] == next["op"]);
     let operations = alike.map(|alike| {
@@ -31,7 +31,7 @@ pub(crate) fn describe(request: &Request, operations: &[Value]) -> String {
     format!("{verb} {path}: {}", details.join(", "))
 }
 
-/// The rule of the taint that a JSON Patch is about, which it tests.
+/// The rule of the taint that a JSON Patch tests.
 pub(crate) fn patched_rule(operations: &[Value]) -> Option<String> {
     let mut operations = operations.iter();
     let test = operations.find(|operation| text(operation, "path").ends_with("/key"))?;
@@ -42,7 +42,7 @@ fn text<'a>(operation: &'a Value, field: &str) -> &'a str {
     operation[field].as_str().unwrap_or_default()
 }
 
-/// Its message, and what else the line says.
+/// The message of a line, and its other fields.
 pub(crate) fn warning(line: &LogLine) -> String {
     let known = ["timestamp", "level", "target", "message", "rule", "taint"];
     let fields = line.fields.as_object().into_iter().flatten();

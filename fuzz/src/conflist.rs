@@ -44,13 +44,13 @@ pub fn check(input: &[u8]) -> bool {
         };
         let (anywhere, picked) = (verdict(&files, &wanted), verdict(&files, &first));
         opened |= anywhere.is_ok();
-        // Who asks for less is not refused more.
+        // Fewer demands never lead to a refusal.
         assert!(
             anywhere.is_ok() || picked.is_err(),
             "{anywhere:?} {picked:?}"
         );
-        for (told, must_be_first) in [(anywhere, false), (picked, true)] {
-            match told {
+        for (verdict, must_be_first) in [(anywhere, false), (picked, true)] {
+            match verdict {
                 Ok(seen) => assert!(explains(&files, &wanted, must_be_first, &seen), "{seen}"),
                 Err(reason) => {
                     assert!(!reason.is_empty());
@@ -62,7 +62,7 @@ pub fn check(input: &[u8]) -> bool {
     opened
 }
 
-/// As the gate has it, where no `<dir>/<name>/` is.
+/// The verdict of the gate where there is no `<dir>/<name>/`.
 fn verdict(files: &Files<'_>, wanted: &CniConfig) -> Result<String, String> {
     let names = files.keys().map(|name| OsString::from(*name));
     let found = candidates(names).into_iter().map(|file| Candidate {
@@ -81,8 +81,8 @@ fn verdict(files: &Files<'_>, wanted: &CniConfig) -> Result<String, String> {
     decide(wanted, None, found)
 }
 
-/// Whether `seen` is about a file that is there, that bears it out when read in another way, and that is the first of
-/// all where that is asked.
+/// Whether `seen` is about a file that is there, that has what is wanted when read in another way, and that is the first of
+/// all where `must_be_first`.
 fn explains(files: &Files<'_>, wanted: &CniConfig, must_be_first: bool, seen: &str) -> bool {
     let mut eligible = files.iter().filter(|(name, _)| {
         let name = name.as_bytes();
@@ -94,7 +94,7 @@ fn explains(files: &Files<'_>, wanted: &CniConfig, must_be_first: bool, seen: &s
         let path = wanted.dir.join(name);
         seen.starts_with(&format!("{}: network ", path.display())) && has(contents, wanted)
     };
-    // Without expectations, nothing but the first will do.
+    // Without expectations, only the first counts.
     if must_be_first || wanted.network.is_none() && wanted.plugins.is_empty() {
         eligible.next().is_some_and(bears_out)
     } else {

@@ -1,17 +1,16 @@
-//! What a gRPC server sends, as the gate hears it.
+//! What a gRPC server answers.
 //!
-//! The first byte says how much arrives at a time, the second whether the rest is the connection itself, from the
-//! server's preface on (even), or only what follows it: then that byte is the status, and the rest the messages.
+//! The first byte is how much arrives at a time. If the second is even, the rest is the connection itself, from the
+//! server's preface on. If it is odd, it chooses the status, and the rest are the messages.
 
 use std::iter;
 
 use untaint::config::{Endpoint, Grpc};
-use untaint::gate::probe::busy::Busy;
-use untaint::gate::probe::{Stream, grpc};
+use untaint::gate::probe::grpc;
 
 use super::server::{Answer, ends};
 
-/// No reason is longer, whatever the server says, in bytes.
+/// Bytes of the longest reason.
 const LONGEST: usize = 4096;
 /// RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -41,21 +40,16 @@ pub fn check(input: &[u8]) -> bool {
         },
         service: String::new(),
     };
-    let outcome = ends(grpc::check_over(
-        &spec,
-        &Busy::default(),
-        async |_: &Endpoint, _: &Busy| {
-            Ok(Box::new(Answer::new(&connection, *chunk, has_request)) as Box<dyn Stream>)
-        },
-    ));
-    let told = outcome.message();
-    assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
-    assert!(!told.contains(char::is_control), "{told:?}");
-    if outcome.is_open() {
+    let stream = Box::new(Answer::new(&connection, *chunk, has_request));
+    let answer = ends(grpc::ask(&spec, stream));
+    let (Ok(message) | Err(message)) = &answer;
+    assert!(message.len() <= LONGEST, "{message}");
+    assert!(!message.contains(char::is_control), "{message:?}");
+    if answer.is_ok() {
         assert!(says_serving(&data(&connection)), "{connection:?}");
         assert!(!is_framed || code == 0, "status {code}");
     }
-    outcome.is_open()
+    answer.is_ok()
 }
 
 /// The connection of a server that answers the first request with these messages and this status.

@@ -1,18 +1,15 @@
-//! What an HTTP server sends, as the gate hears it.
+//! What an HTTP server answers.
 //!
-//! The first byte chooses what is expected, the second how much arrives at a time; then the answers to one connection
-//! after another, each ended by [`END`].
-
-use std::cell::Cell;
+//! The first byte chooses what is expected, the second how much arrives at a time. The answers to one connection after
+//! another follow, each ended by [`END`].
 
 use untaint::config::{Endpoint, Expect, HttpGet, Scheme, StatusRange};
-use untaint::gate::probe::busy::Busy;
-use untaint::gate::probe::{Stream, http_get};
+use untaint::gate::probe::http_get::{self, Target};
 
 use super::server::{Answer, ends};
 
 const END: u8 = 0xff;
-/// No reason is longer, whatever the server says, in bytes.
+/// Bytes of the longest reason.
 const LONGEST: usize = 4096;
 
 pub fn check(input: &[u8]) -> bool {
@@ -30,38 +27,45 @@ pub fn check(input: &[u8]) -> bool {
         http_headers: Vec::new(),
         expect: expect.clone(),
     };
-    let answers: Vec<_> = answers.split(|byte| *byte == END).collect();
-    let connections = Cell::new(0);
-    let outcome = ends(http_get::check_over(
-        &spec,
-        &Busy::default(),
-        async |_: &Endpoint, _: &Busy| {
-            let answer = answers.get(connections.replace(connections.get() + 1));
-            let answer = answer.ok_or("connection refused")?;
-            Ok(Box::new(Answer::new(answer, *chunk, is_request)) as Box<dyn Stream>)
-        },
-    ));
-    let told = outcome.message();
-    assert!(!outcome.is_unknown() && told.len() <= LONGEST, "{told}");
-    assert!(!told.contains(char::is_control), "{told:?}");
-    if outcome.is_open() {
-        let last = answers[connections.get() - 1];
-        let code = status(last).unwrap_or_else(|| panic!("{told}: no status line"));
-        assert!(
-            expect.status.iter().any(|range| range.contains(code)),
-            "{code}"
-        );
-        assert!(told.starts_with(&code.to_string()), "{told}: {code}");
-        if let Some(text) = &expect.text {
-            // In between there may be the sizes of chunks.
-            let mut rest = last.iter();
-            assert!(
-                text.bytes().all(|byte| rest.any(|other| *other == byte)),
-                "{told}"
-            );
+    let mut target = Target::new(&spec).unwrap();
+    for answer in answers.split(|byte| *byte == END) {
+        let stream = Box::new(Answer::new(answer, *chunk, is_request));
+        match ends(http_get::exchange(&spec, &target, stream)) {
+            Ok(http_get::Answer::Redirect(next)) => target = next,
+            Ok(http_get::Answer::Accepted(seen)) => {
+                assert_printable(&seen);
+                assert_accepted(&expect, answer, &seen);
+                return true;
+            }
+            Err(reason) => {
+                assert_printable(&reason);
+                return false;
+            }
         }
     }
-    outcome.is_open()
+    false
+}
+
+fn assert_printable(message: &str) {
+    assert!(message.len() <= LONGEST, "{message}");
+    assert!(!message.contains(char::is_control), "{message:?}");
+}
+
+fn assert_accepted(expect: &Expect, answer: &[u8], seen: &str) {
+    let code = status(answer).unwrap_or_else(|| panic!("{seen}: no status line"));
+    assert!(
+        expect.status.iter().any(|range| range.contains(code)),
+        "{code}"
+    );
+    assert!(seen.starts_with(&code.to_string()), "{seen}: {code}");
+    if let Some(text) = &expect.text {
+        // In between there may be the sizes of chunks.
+        let mut rest = answer.iter();
+        assert!(
+            text.bytes().all(|byte| rest.any(|other| *other == byte)),
+            "{seen}"
+        );
+    }
 }
 
 /// Of HTTP, or the beginning of TLS: a handshake record (RFC 8446, section 5.1).

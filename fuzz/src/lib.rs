@@ -1,7 +1,7 @@
-//! What must hold of whatever others may send: one module a fuzz target, whose `check` panics where it does not hold and says
-//! whether the input was accepted: a configuration that is valid, a gate that is open, a watch that told of something.
+//! What must hold of any input from others: one module a fuzz target. Its `check` panics where that does not hold, and
+//! returns whether the input was accepted: a valid configuration, an open gate, a watch with an event.
 //!
-//! `tests/fuzz_corpus.rs` compiles this too and gives it the files of `fuzz/corpus`.
+//! `tests/fuzz_corpus.rs` compiles this too and checks the files of `fuzz/corpus`.
 
 pub mod configuration;
 pub mod conflist;

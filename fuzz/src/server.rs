@@ -1,4 +1,4 @@
-//! A server that has said everything beforehand, in memory: connections without sockets.
+//! A server in memory whose answers are given: connections without sockets.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,10 +11,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-/// One end of a connection: gives what it has once it was asked, and then its end.
+/// One end of a connection: answers once it is asked, and then closes.
 pub(crate) struct Answer {
     rest: Bytes,
-    /// Most bytes that one read gives.
+    /// Most bytes that one read returns.
     chunk: usize,
     written: Vec<u8>,
     is_asked: fn(&[u8]) -> bool,
@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// `chunk`: how many bytes arrive at a time; 0 is taken for 1. `is_asked`: whether what was written is a request.
+    /// `chunk` bytes arrive at a time; 0 counts as 1. `is_asked` is whether what was written is a request.
     pub(crate) fn new(bytes: &[u8], chunk: u8, is_asked: fn(&[u8]) -> bool) -> Self {
         Self {
             rest: Bytes::copy_from_slice(bytes),
@@ -76,8 +76,8 @@ impl AsyncWrite for Answer {
     }
 }
 
-/// What `future` gives. It must end by itself: its clock stands still while there is anything to do, and what waits
-/// for nothing that can come is at its deadline at once.
+/// The result of `future`, which must end by itself. Its clock stands still while there is anything to do: a future that
+/// waits for something that cannot come is at its deadline at once.
 pub(crate) fn ends<T>(future: impl Future<Output = T>) -> T {
     thread_local! {
         static RUNTIME: RefCell<Runtime> = RefCell::new(
@@ -87,6 +87,6 @@ pub(crate) fn ends<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.with_borrow_mut(|runtime| {
         runtime
             .block_on(async { timeout(Duration::from_secs(1), future).await })
-            .expect("it waits for ever")
+            .expect("ends by itself")
     })
 }

@@ -19,7 +19,7 @@ pub fn check(input: &[u8]) -> bool {
         return false;
     };
     let (events, end) = read(body, usize::from(*chunk).max(1));
-    // How it arrives decides nothing.
+    // The size of the pieces changes nothing.
     let (whole, whole_end) = read(body, body.len().max(1));
     assert_eq!(
         format!("{events:?}{end:?}"),
@@ -31,7 +31,7 @@ pub fn check(input: &[u8]) -> bool {
     let complete = &lines[..lines.len() - 1];
     assert!(events.len() <= complete.len());
     for (event, line) in events.iter().zip(complete) {
-        // What is skipped is not looked at, and may be no JSON as a whole: half a surrogate pair, say.
+        // A line may be no valid JSON in the fields that are skipped, for example half a surrogate pair.
         if let Ok(whole) = serde_json::from_slice(line) {
             assert!(is_in(event, &whole), "{event:?}");
         }
@@ -46,7 +46,7 @@ pub fn check(input: &[u8]) -> bool {
     !events.is_empty()
 }
 
-/// What is told of, and how it ends.
+/// The events, and how the watch ends.
 fn read(body: &[u8], chunk: usize) -> (Vec<WatchEvent<NodeView>>, Result<(), ApiError>) {
     let frames = body
         .chunks(chunk)
@@ -65,7 +65,7 @@ fn read(body: &[u8], chunk: usize) -> (Vec<WatchEvent<NodeView>>, Result<(), Api
     })
 }
 
-/// Whether the line says what the event does.
+/// Whether the line has what the event has.
 fn is_in(event: &WatchEvent<NodeView>, line: &Value) -> bool {
     let says =
         |pointer: &str, value: &str| line.pointer(pointer).and_then(Value::as_str) == Some(value);
@@ -76,7 +76,7 @@ fn is_in(event: &WatchEvent<NodeView>, line: &Value) -> bool {
         WatchEvent::Bookmark(_) => return says("/type", "BOOKMARK"),
         WatchEvent::Error(_) => return false,
     };
-    // A field that is missing is read as an empty one, as everywhere in the API.
+    // A missing field is read as an empty one, as everywhere in the API.
     let has = |pointer: &str, value: &str| {
         says(pointer, value) || (value.is_empty() && line.pointer(pointer).is_none())
     };

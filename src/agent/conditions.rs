@@ -8,7 +8,7 @@ use super::Agent;
 use super::slot::Answer;
 use crate::backoff::jittered;
 use crate::node;
-use crate::rate_limit::Repetition;
+use crate::rate_limit::RepeatFilter;
 use crate::rule::publication::{ConditionWrite, Next};
 
 /// What the writes of all conditions share.
@@ -16,7 +16,7 @@ use crate::rule::publication::{ConditionWrite, Next};
 pub(super) struct ConditionWrites {
     /// The server asks for no write before this time.
     not_before: Option<Instant>,
-    failure: Repetition,
+    failure: RepeatFilter,
 }
 
 impl ConditionWrites {
@@ -51,7 +51,7 @@ impl Agent<'_> {
         let (node, not_before) = (self.latest.get(), self.condition_writes.not_before);
         let mut due_at = None;
         for rule in &mut self.rules {
-            match rule.next_condition(now, node, &self.since_boot, not_before) {
+            match rule.next_condition(now, node, &self.freshness, not_before) {
                 Next::Wait(until) => due_at = due_at.into_iter().chain(until).min(),
                 Next::Send(write) => {
                     let (api, name) = (self.api, self.node_name.clone());

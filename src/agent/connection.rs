@@ -5,13 +5,13 @@ use std::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::api::ApiError;
-use crate::rate_limit::Repetition;
+use crate::rate_limit::RepeatFilter;
 
 #[derive(Default)]
 pub(super) struct Connection {
     watching: bool,
-    watch_failure: Repetition,
-    request_failure: Repetition,
+    watch_failure: RepeatFilter,
+    request_failure: RepeatFilter,
 }
 
 impl Connection {

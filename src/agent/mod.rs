@@ -24,9 +24,9 @@ use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, WatchUpdate};
 use crate::boot::{self, Boot};
 use crate::events;
-use crate::gate::observation::{NodeSnapshot, NodeWitness, ObservationContext, SinceBoot};
+use crate::gate::GateContext;
 use crate::gate::report::Update;
-use crate::gate::run::GateContext;
+use crate::gate::{FreshnessTracker, NodeFreshness, NodeSnapshot};
 use crate::incident::Incident;
 use crate::metrics::Counters;
 use crate::node;
@@ -102,8 +102,8 @@ struct Agent<'a> {
     boot: Option<Boot>,
     latest: Latest,
     /// Judges what of the Node was written since the boot.
-    witness: NodeWitness,
-    since_boot: SinceBoot,
+    freshness_tracker: FreshnessTracker,
+    freshness: NodeFreshness,
     node_seen: bool,
     writes: Writes,
     condition_writes: ConditionWrites,
@@ -137,12 +137,10 @@ impl<'a> Agent<'a> {
         let (snapshots, node) = watch::channel(NodeSnapshot::default());
         let context = GateContext {
             updates,
-            observation: ObservationContext {
-                api: Some(Arc::clone(api)),
-                node_name: options.node_name.clone(),
-                node,
-                urgent: urgent.subscribe(),
-            },
+            api: Some(Arc::clone(api)),
+            node_name: options.node_name.clone(),
+            node,
+            urgent: urgent.subscribe(),
         };
         let mut agent = Self {
             api,
@@ -154,8 +152,8 @@ impl<'a> Agent<'a> {
             notifier: Notifier::new(options.counters, options.events),
             boot: boot::just_now(),
             latest: Latest::default(),
-            witness: NodeWitness::new(boot::id()),
-            since_boot: SinceBoot::default(),
+            freshness_tracker: FreshnessTracker::new(boot::id()),
+            freshness: NodeFreshness::default(),
             node_seen: false,
             writes: Writes::default(),
             condition_writes: ConditionWrites::default(),
@@ -238,7 +236,7 @@ impl<'a> Agent<'a> {
         let snapshot = NodeSnapshot {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
-            since_boot: self.since_boot.clone(),
+            freshness: self.freshness.clone(),
         };
         let change = self.slots.taints.change();
         for rule in &mut self.rules {

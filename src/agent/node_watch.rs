@@ -13,10 +13,10 @@ use crate::node::writes::Writes;
 impl Agent<'_> {
     pub(super) fn observe_watch(&mut self, update: WatchUpdate<NodeView>) {
         match update {
-            WatchUpdate::Afresh => self.latest.begin_relist(),
-            WatchUpdate::Object(node) => self.observe_node(node),
-            WatchUpdate::Gone(uid) => self.node_deleted(&uid),
-            WatchUpdate::Synced => {
+            WatchUpdate::Init => self.latest.begin_relist(),
+            WatchUpdate::Apply(node) => self.observe_node(node),
+            WatchUpdate::Delete(uid) => self.node_deleted(&uid),
+            WatchUpdate::InitDone => {
                 self.connection.watching();
                 self.latest.end_relist();
                 if self.latest.get().is_none() {
@@ -24,7 +24,7 @@ impl Agent<'_> {
                 }
             }
             WatchUpdate::Ended(error) => self.connection.watch_ended(error.as_ref()),
-            WatchUpdate::Outdated => self.connection.outdated(),
+            WatchUpdate::Stale => self.connection.outdated(),
         }
     }
 
@@ -39,7 +39,9 @@ impl Agent<'_> {
         if self.latest.observe(node) {
             debug!(resource_version, "saw the node");
             if let Some(node) = self.latest.get() {
-                self.since_boot = self.witness.see(node, Span::now(), Instant::now());
+                self.freshness = self
+                    .freshness_tracker
+                    .track(node, Span::now(), Instant::now());
             }
         } else {
             debug!(resource_version, "dropped a node older than the one known");

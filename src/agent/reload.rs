@@ -25,7 +25,7 @@ impl Agent<'_> {
                 self.cancel_unwanted_change();
                 self.cancel_unwanted_condition();
             }
-            Reload::Told(status) => {
+            Reload::Kept(status) => {
                 let failure = status.last_failure.as_ref().filter(|_| status.failing);
                 if let (Some(failure), Some(node)) = (failure, self.latest.get()) {
                     self.notifier.bad_file(&node.metadata.uid, &failure.message);

@@ -10,12 +10,13 @@ use super::notifier::Notifier;
 use crate::api::ApiError;
 use crate::boot::Boot;
 use crate::config::Rule;
-use crate::gate::observation::{NodeSnapshot, SinceBoot};
+use crate::gate::GateContext;
 use crate::gate::report::Update;
-use crate::gate::run::{GateContext, RuleGates};
+use crate::gate::run::RuleGates;
+use crate::gate::{NodeFreshness, NodeSnapshot};
 use crate::node::patch::{Action, Change};
 use crate::node::view::NodeView;
-use crate::rate_limit::Allowance;
+use crate::rate_limit::TokenBucket;
 use crate::rule::publication::{Next, Publication};
 use crate::rule::{Decision, Notification, PublishedCondition, RuleEvent, RuleState};
 use crate::status::RuleStatus;
@@ -30,9 +31,9 @@ pub(super) struct RuleRunner {
     last_removal: Option<Timestamp>,
     last_put_back: Option<Timestamp>,
     /// A taint that flaps must not fill the log.
-    allowance: Allowance,
+    allowance: TokenBucket,
     /// For a deadline or a fight, which are rare and important.
-    rare_allowance: Allowance,
+    rare_allowance: TokenBucket,
 }
 
 impl RuleRunner {
@@ -50,8 +51,8 @@ impl RuleRunner {
             since: Timestamp::now(),
             last_removal: None,
             last_put_back: None,
-            allowance: Allowance::default(),
-            rare_allowance: Allowance::default(),
+            allowance: TokenBucket::LOG_LINES,
+            rare_allowance: TokenBucket::LOG_LINES,
         }
     }
 
@@ -63,7 +64,7 @@ impl RuleRunner {
         if self.state.rule().publish_condition != rule.publish_condition {
             self.publication = Publication::default();
         }
-        self.gates.reconfigure(&rule.gates);
+        self.gates.reconfigure(&rule);
         self.state.reconfigure(now, rule, self.gates.together());
     }
 
@@ -99,7 +100,7 @@ impl RuleRunner {
     fn run_gates(&mut self, now: Instant, snapshot: &NodeSnapshot) {
         if self.state.runs_gates() {
             self.gates.run(now, self.state.round());
-            self.gates.see(now, snapshot);
+            self.gates.observe_node(now, snapshot);
             self.state.observe(now, self.gates.together());
         } else {
             self.gates.rest(now);
@@ -108,7 +109,7 @@ impl RuleRunner {
 
     /// Records what a gate reported, if the gate is one of this rule's. Returns whether it is.
     pub(super) fn observe_gate(&mut self, now: Instant, update: &Update) -> bool {
-        let is_own = self.gates.take(now, update);
+        let is_own = self.gates.apply(now, update);
         if is_own {
             self.state.observe(now, self.gates.together());
         }
@@ -134,14 +135,14 @@ impl RuleRunner {
         &mut self,
         now: Instant,
         node: Option<&NodeView>,
-        since_boot: &SinceBoot,
+        freshness: &NodeFreshness,
         not_before: Option<Instant>,
     ) -> Next {
         let Some((condition, node)) = self.condition(now).zip(node) else {
             self.publication.nothing_to_write();
             return Next::Wait(None);
         };
-        let stale = since_boot.leftovers.contains_key(&condition.kind);
+        let stale = freshness.stale_conditions.contains_key(&condition.kind);
         let clock = Timestamp::now();
         let next = self
             .publication
@@ -224,9 +225,9 @@ impl RuleRunner {
             let is_allowed = match event {
                 RuleEvent::Tainted
                 | RuleEvent::RemovedByOther { .. }
-                | RuleEvent::RemovedUnanswered => self.allowance.take(now),
+                | RuleEvent::RemovedUnanswered => self.allowance.try_take(now),
                 RuleEvent::LongWait | RuleEvent::Deadline { .. } | RuleEvent::Fight => {
-                    self.rare_allowance.take(now)
+                    self.rare_allowance.try_take(now)
                 }
                 // The agent's own changes are limited themselves.
                 RuleEvent::Removed { .. }
@@ -268,7 +269,7 @@ impl RuleRunner {
             Decision::Lapsed if rule.dry_run => Some("would put the taint back (dry run)"),
             _ => None,
         };
-        if let Some(line) = line.filter(|_| self.allowance.take(now)) {
+        if let Some(line) = line.filter(|_| self.allowance.try_take(now)) {
             info!(rule = rule.name, "{line}");
         } else {
             debug!(rule = rule.name, decision = decision.as_str(), "decided");

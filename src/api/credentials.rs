@@ -1,48 +1,48 @@
-//! What requests are sent with: the one place that reads the credentials, and reads them again.
+//! The credentials of requests, and the client that is made from them. Nothing else reads credentials.
 //!
-//! kube would read a token again about once a minute, and a certificate authority too: on the thread of the request,
-//! without a limit, from whatever is in the file's place. Here, all files are read on another thread, one reading at a
-//! time, and what was read last is used until something else has been read. Without requests, nothing is read.
+//! kube would read a token, and a certificate authority, about once a minute: on the thread of the request, without a
+//! limit, from any kind of file. Here, another thread reads all files, one reading at a time, and requests use what it
+//! read last. Without requests, nothing is read.
 
 mod source;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderValue, Uri};
 use kube::Client;
-use tokio::sync::watch::Sender;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{debug, info, warn};
 
-use super::{ApiError, connect};
+use super::ApiError;
 use crate::blocking::joined;
 use crate::incident::Incident;
-use crate::rate_limit::Repetition;
+use crate::rate_limit::RepeatFilter;
 use source::Content;
-pub(super) use source::Settings;
 pub use source::Source;
 
-/// A request that finds older credentials starts another reading. The kubelet renews a token when a fifth of its life is
-/// left, which is some minutes.
+/// A request that finds older credentials starts another reading. The kubelet renews a token when a fifth of its life
+/// is left, which is some minutes.
 const MAX_AGE: Duration = Duration::from_mins(1);
-/// From one look to the next, while the files cannot be read or the server refuses what is in them.
-const LOOK: Duration = Duration::from_secs(1);
-/// How long a request waits for a reading when what was read before may still be good.
+/// The interval between readings while the files cannot be read or the server refuses what is in them.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a request waits for a reading while the credentials in use may still be good.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The same when that has been refused, or when nothing has been read yet.
+/// The same for the first reading and after a refusal.
 const LONG_PATIENCE: Duration = Duration::from_secs(3);
 const TOO_LONG: &str = "the file system does not answer";
 
-/// The credentials and the connection that is made with them.
 pub(super) struct Credentials {
     source: Source,
-    state: Sender<State>,
-    last_failure: Sender<Option<Incident>>,
+    state: Mutex<State>,
+    /// Notified at the end of each reading.
+    readings: watch::Sender<()>,
+    last_failure: watch::Sender<Option<Incident>>,
 }
 
-/// What a request is sent with.
+/// What one request is sent with.
 pub(super) struct InUse {
     pub(super) client: Client,
     pub(super) authorization: Option<HeaderValue>,
@@ -53,26 +53,26 @@ struct State {
     content: Content,
     /// Counts the changes of the content.
     version: u64,
-    /// The version of the last change that was not of the token alone.
+    /// The version of the last change of the connection settings. A new token alone does not change them.
     settings_since: u64,
-    /// With the version that it was made from. An old client is used as long as it works: its connection has the watches,
-    /// and a certificate authority may be replaced before the server's certificate is.
+    /// With the version that it was made from. An old client is used as long as it works: the watches are on its
+    /// connection, and a certificate authority may be replaced before the server's certificate is.
     client: Option<(Client, u64)>,
     /// Whether the server has refused this version.
     refused: bool,
     is_reading: bool,
     /// When the last reading began.
     read_at: Instant,
-    /// When a request is to have it read again.
+    /// From then on, a request starts another reading.
     stale_at: Instant,
-    failure: Repetition,
+    failure: RepeatFilter,
 }
 
 impl Credentials {
-    /// Fails if they cannot be read. Does not connect.
+    /// Fails if the files cannot be read. Does not connect.
     pub(super) async fn new(
         source: Source,
-        last_failure: Sender<Option<Incident>>,
+        last_failure: watch::Sender<Option<Incident>>,
     ) -> Result<Self, ApiError> {
         let read_at = Instant::now();
         let mut reading = spawn_blocking({
@@ -90,157 +90,120 @@ impl Credentials {
             is_reading: false,
             read_at,
             stale_at: read_at + MAX_AGE,
-            failure: Repetition::default(),
+            failure: RepeatFilter::default(),
         };
         Ok(Self {
             source,
-            state: Sender::new(state),
+            state: Mutex::new(state),
+            readings: watch::Sender::default(),
             last_failure,
         })
     }
 
-    /// Where the server is to be found.
+    /// The URL of the API server.
     pub(super) fn url(&self) -> Uri {
-        self.state.borrow().content.settings.url.clone()
+        self.state().content.settings.url.clone()
     }
 
-    /// What the next request is sent with.
+    /// What to send the next request with.
     pub(super) async fn for_request(self: &Arc<Self>) -> InUse {
-        let stale_at = self.state.borrow().stale_at;
+        let stale_at = self.state().stale_at;
         if stale_at <= Instant::now() {
             self.read_again(PATIENCE).await;
         }
-        self.in_use()
+        self.state().in_use()
     }
 
-    /// A request failed because the server refused its credentials, or because these do not trust the server. Gives other
-    /// credentials to send it with again, if there are any.
-    pub(super) async fn instead_of(self: &Arc<Self>, refused: &InUse) -> Option<InUse> {
-        self.state.send_if_modified(|state| {
+    /// The server refused `refused`, or its certificate was not accepted with them. Returns other credentials to send the
+    /// request again, if there are any.
+    pub(super) async fn replace(self: &Arc<Self>, refused: &InUse) -> Option<InUse> {
+        {
+            let mut state = self.state();
             state.refused = true;
-            state
-                .client
-                .take_if(|(_, made)| *made < state.settings_since);
-            false
-        });
-        let is_same = || self.state.borrow().version == refused.version;
+            let settings_since = state.settings_since;
+            state.client.take_if(|(_, made)| *made < settings_since);
+        }
+        let is_same = || self.state().version == refused.version;
         if is_same() {
             self.read_again(LONG_PATIENCE).await;
         }
-        (!is_same()).then(|| self.in_use())
+        (!is_same()).then(|| self.state().in_use())
     }
 
-    /// The next request reads the credentials again and makes a new connection.
-    pub(super) fn connect_anew(&self) {
-        self.state.send_if_modified(|state| {
-            state.client = None;
-            state.stale_at = Instant::now();
-            false
-        });
+    /// Makes the next request read the credentials and open a connection.
+    pub(super) fn reconnect(&self) {
+        let mut state = self.state();
+        state.client = None;
+        state.stale_at = Instant::now();
     }
 
-    /// Completes as soon as the credentials differ from those at the time of this call. Looks at them once a second.
+    /// Completes as soon as the credentials differ from those at the time of this call. Reads them once a second.
     pub(super) fn renewed(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let credentials = Arc::clone(self);
-        let mut state = self.state.subscribe();
-        let version = state.borrow().version;
+        let mut readings = self.readings.subscribe();
+        let version = self.state().version;
         async move {
             loop {
-                let (is_same, is_reading, look_at) = {
-                    let state = state.borrow_and_update();
-                    let look_at = state.read_at + LOOK;
-                    (state.version == version, state.is_reading, look_at)
+                let read_at = {
+                    let state = credentials.state();
+                    if state.version != version {
+                        return;
+                    }
+                    state.read_at
                 };
-                if !is_same {
-                    return;
-                }
                 tokio::select! {
-                    _ = state.changed() => {}
-                    () = sleep_until(look_at), if !is_reading => credentials.begin_reading(),
+                    _ = readings.changed() => {}
+                    () = sleep_until(read_at + RETRY_INTERVAL) => {
+                        credentials.begin_reading();
+                        let _ = readings.changed().await;
+                    }
                 }
             }
         }
     }
 
-    fn in_use(&self) -> InUse {
-        let state = self.state.borrow();
-        let authorization = state.content.authorization.clone();
-        if let Some((client, made)) = &state.client {
-            let is_old = *made < state.settings_since;
-            return InUse {
-                client: client.clone(),
-                authorization,
-                version: if is_old { *made } else { state.version },
-            };
-        }
-        let (client, version) = (connect::client(&state.content.settings), state.version);
-        drop(state);
-        self.state.send_if_modified(|state| {
-            state.client = Some((client.clone(), version));
-            false
-        });
-        InUse {
-            client,
-            authorization,
-            version,
-        }
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads everything again, and waits for that until `patience` after its beginning.
+    /// Reads everything again. Waits for that until `patience` after the reading began.
     async fn read_again(self: &Arc<Self>, patience: Duration) {
-        self.begin_reading();
-        let mut state = self.state.subscribe();
-        let until = state.borrow().read_at + patience;
-        let done = timeout_at(until, state.wait_for(|state| !state.is_reading)).await;
-        if done.is_err() {
+        let (read_at, mut readings) = self.begin_reading();
+        let end = timeout_at(read_at + patience, readings.changed()).await;
+        if end.is_err() {
             self.failed(TOO_LONG.into());
         }
     }
 
-    /// Unless a reading is under way. One that hangs holds its thread.
-    fn begin_reading(self: &Arc<Self>) {
-        let begins = self.state.send_if_modified(|state| {
-            let begins = !std::mem::replace(&mut state.is_reading, true);
-            if begins {
-                state.read_at = Instant::now();
-            }
-            begins
-        });
-        if begins {
+    /// Starts a reading unless one is under way: one that hangs keeps its thread. Returns when the reading began, and what
+    /// notifies of its end.
+    fn begin_reading(self: &Arc<Self>) -> (Instant, watch::Receiver<()>) {
+        let mut state = self.state();
+        if !state.is_reading {
+            state.is_reading = true;
+            state.read_at = Instant::now();
             let credentials = Arc::clone(self);
-            spawn_blocking(move || {
-                let content = source::read(&credentials.source);
-                credentials.take(content);
-            });
+            spawn_blocking(move || credentials.end_reading(source::read(&credentials.source)));
         }
+        // The state is still locked: the reading cannot end unnoticed.
+        (state.read_at, self.readings.subscribe())
     }
 
-    /// Takes in the result of a reading.
-    fn take(&self, content: Result<Content, String>) {
-        let (content, error) = match content {
-            Ok(content) => (Some(content), None),
-            Err(error) => (None, Some(error)),
-        };
-        if let Some(error) = error {
-            self.failed(error);
+    fn end_reading(&self, content: Result<Content, String>) {
+        let content = content.map_err(|error| self.failed(error)).ok();
+        let mut state = self.state();
+        state.is_reading = false;
+        state.stale_at = state.read_at + RETRY_INTERVAL;
+        if let Some(content) = content {
+            state.apply(content);
         }
-        self.state.send_modify(|state| {
-            state.is_reading = false;
-            state.stale_at = state.read_at + LOOK;
-            if let Some(content) = content {
-                state.take(content);
-            }
-        });
+        self.readings.send_replace(());
     }
 
     fn failed(&self, error: String) {
         let error = ApiError::Credentials(error).to_string();
-        let mut is_news = false;
-        self.state.send_if_modified(|state| {
-            is_news = state.failure.is_news(Instant::now().into_std(), &error);
-            false
-        });
-        if is_news {
+        let now = Instant::now().into_std();
+        if self.state().failure.is_news(now, &error) {
             warn!(
                 error,
                 "failed to read the credentials; those read before stay in use"
@@ -251,17 +214,28 @@ impl Credentials {
 }
 
 impl State {
-    fn take(&mut self, content: Content) {
+    fn in_use(&mut self) -> InUse {
+        let fresh = || (self.content.settings.client(), self.version);
+        let (client, made) = self.client.get_or_insert_with(fresh);
+        let is_old = *made < self.settings_since;
+        InUse {
+            client: client.clone(),
+            authorization: self.content.authorization.clone(),
+            version: if is_old { *made } else { self.version },
+        }
+    }
+
+    fn apply(&mut self, content: Content) {
         self.stale_at = self.read_at + MAX_AGE;
         if self.failure.end() {
             info!("read the credentials again");
         }
         let is_new_token = content.authorization != self.content.authorization;
         let are_new_settings = content.settings.sha256 != self.content.settings.sha256;
-        // Also where all is the same: the machine's certificate authorities may be others.
+        // Even if all files are the same, the machine's certificate authorities may differ.
         self.content = content;
         if !is_new_token && !are_new_settings {
-            debug!("looked at the credentials; they are the same");
+            debug!("read the credentials; they are the same");
             return;
         }
         debug!("the credentials have changed");

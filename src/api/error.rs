@@ -1,4 +1,4 @@
-//! What went wrong with a request, as far as a caller must tell cases apart.
+//! Why a request failed, as far as callers distinguish the cases.
 
 use std::error::Error;
 use std::io;
@@ -9,12 +9,12 @@ use tokio_rustls::rustls;
 
 use crate::text::printable;
 
-/// Longest message kept of a server or a proxy.
+/// The longest message that is kept, in characters.
 const MAX_MESSAGE: usize = 1024;
-/// Longest wait that a server, or a proxy before it, can ask for.
+/// The longest wait that a server, or a proxy before it, can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
-/// Why a request has no answer, or not the one wished for.
+/// Why a request failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ApiError {
     /// The credentials or the address could not be read.
@@ -23,26 +23,26 @@ pub enum ApiError {
     /// The server's certificate was not accepted; nothing was sent.
     #[error("{0}")]
     Certificate(String),
-    /// No connection, or it broke or fell silent: whether the request took effect is unknown.
+    /// There was no connection, or it broke or went silent. It is unknown whether the request took effect.
     #[error("{0}")]
     Transport(String),
-    /// The server accepted a streaming list and did not complete it. The next try lists.
+    /// The server accepted a streaming list and did not complete it.
     #[error("the streaming list was accepted and not completed: {0}; using list and watch instead")]
-    Unfinished(String),
-    /// The answer is not what the API promises.
+    IncompleteStreamingList(String),
+    /// The request or the answer does not conform to the API.
     #[error("answer not understood: {0}")]
     Malformed(String),
-    /// The server refused.
+    /// The server refused the request.
     #[error("{code}: {message}")]
     Refused {
         /// The HTTP status, 400 or more.
         code: u16,
-        /// The message of the `Status` object, with its remedy where that is known, or the text that came in its place.
+        /// The message of the `Status` object, with a remedy if there is a known one. Otherwise the text of the body.
         message: String,
-        /// Whether the `Status` names what it is about. A failed `test` of a JSON Patch does not; a denial by an
-        /// admission policy or a failed validation does.
+        /// Whether the `Status` names an object or causes. A denial by an admission policy and a failed validation do; a
+        /// failed `test` of a JSON Patch does not.
         detailed: bool,
-        /// How long the server asks to stay away.
+        /// How long the server asks clients to wait.
         retry_after: Option<Duration>,
     },
 }
@@ -56,13 +56,13 @@ impl ApiError {
         }
     }
 
-    /// Whether the server does not accept the client, or the client the server. Other credentials may work.
+    /// Whether the server refused the client's credentials, or the client the server's certificate. Other credentials may
+    /// work.
     pub fn refuses_credentials(&self) -> bool {
         matches!(self, Self::Certificate(_) | Self::Refused { code: 401, .. })
     }
 
-    /// Whether the server says that the object asked for does not exist. A 404 that names no object is about
-    /// something else, such as a proxy's idea of the path.
+    /// Whether the object does not exist. A 404 that names no object may come from a proxy that does not know the path.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self,
@@ -74,16 +74,16 @@ impl ApiError {
         )
     }
 
-    /// Whether the request may have taken effect all the same.
+    /// Whether the request may have taken effect.
     pub fn leaves_outcome_unknown(&self) -> bool {
         match self {
             Self::Credentials(_) | Self::Certificate(_) => false,
-            Self::Transport(_) | Self::Unfinished(_) | Self::Malformed(_) => true,
+            Self::Transport(_) | Self::IncompleteStreamingList(_) | Self::Malformed(_) => true,
             Self::Refused { code, .. } => *code >= 500,
         }
     }
 
-    /// How long the server asks to stay away.
+    /// How long the server asks clients to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
@@ -91,7 +91,7 @@ impl ApiError {
         }
     }
 
-    /// From an answer of 400 or more: its body is a `Status`, or whatever a proxy says.
+    /// From an answer with a status code of 400 or more. Its body is a `Status`, or the text of a proxy.
     pub(super) fn refused(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         if let Ok(status) = serde_json::from_slice::<Status>(body) {
             return Self::from_status(&Status { code, ..status }, retry_after);
@@ -122,13 +122,13 @@ impl ApiError {
         }
     }
 
-    /// From a failure of the connection, with every cause in one line.
+    /// From a failure of the connection. All causes are in one line.
     pub(super) fn transport(error: &(dyn Error + 'static)) -> Self {
         let chain: Vec<&(dyn Error + 'static)> =
             std::iter::successors(Some(error), |error| (*error).source()).collect();
         let mut causes: Vec<String> = Vec::new();
         for cause in chain.iter().map(ToString::to_string) {
-            // Wrappers like to repeat what they wrap.
+            // Some wrappers repeat the error that they wrap.
             if causes.last().is_none_or(|last| !last.contains(&cause)) {
                 causes.push(cause);
             }
@@ -142,18 +142,18 @@ impl ApiError {
     }
 }
 
-/// The server's words, and what to do where they do not say.
+/// The server's message, with a remedy where it has none.
 fn explained(message: &str) -> String {
     let mut words = printable(message, MAX_MESSAGE);
-    // The admission plugin NodeRestriction says so to every kubelet.
+    // The admission plugin NodeRestriction sends this to every kubelet.
     if words.ends_with("is not allowed to modify taints") {
-        words += ": Kubernetes forbids it to the credentials of a kubelet; use those of a ServiceAccount";
+        words += ": Kubernetes does not allow this for the credentials of a kubelet; use those of a ServiceAccount";
     }
     words
 }
 
 fn is_certificate_error(mut error: &(dyn Error + 'static)) -> bool {
-    // What an `io::Error` wraps is not its source, and may be another one.
+    // The error inside an `io::Error` is not its source, and may be another `io::Error`.
     while let Some(inner) = error
         .downcast_ref::<io::Error>()
         .and_then(io::Error::get_ref)

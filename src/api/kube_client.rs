@@ -1,28 +1,33 @@
-//! A client for the parts of kube that want one.
+//! A client for the parts of kube that need one.
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::Full;
 use kube::Client;
 use kube::client::Body;
 use tower::{BoxError, service_fn};
 
-use super::{ApiError, ApiServer, whole};
+use super::{ApiError, ApiServer, Verb, whole};
 
 impl ApiServer {
-    /// A client whose requests go the way of all others: on their connection, with the credentials of the moment, within
-    /// the same time. What goes wrong is an [`ApiError`] in a [`kube::Error`], see [`ApiError::from`].
+    /// A client for kube's Event recorder, which creates Events and patches them. Its requests use the same connection,
+    /// credentials and time-out as all others. A failure is an [`ApiError`] in a [`kube::Error`]: see [`ApiError::from`].
     ///
-    /// It is for what does not matter: no failure of it makes the requests of the main job connect anew.
+    /// Events are best effort: a failure does not make other requests reconnect.
     pub fn kube_client(self: Arc<Self>) -> Client {
         let service = service_fn(move |request: Request<Body>| {
             let api = Arc::clone(&self);
             async move {
+                let verb = match *request.method() {
+                    Method::POST => Verb::Create,
+                    _ => Verb::Patch,
+                };
                 let (head, body) = request.into_parts();
                 let body = body.collect_bytes().await?.to_vec();
-                let answer = api.send(Request::from_parts(head, body), whole).await;
-                let answer = answer.inspect_err(|error| api.failed(error))?;
+                let request = Request::from_parts(head, body);
+                let answer = api.send(verb, request, whole).await;
+                let answer = answer.inspect_err(|error| api.record(error))?;
                 Ok::<_, BoxError>(Response::new(Full::new(answer)))
             }
         });
@@ -30,7 +35,7 @@ impl ApiServer {
     }
 }
 
-/// Of a client that was lent.
+/// An error of [`ApiServer::kube_client`].
 impl From<kube::Error> for ApiError {
     fn from(error: kube::Error) -> Self {
         match error {
@@ -39,6 +44,50 @@ impl From<kube::Error> for ApiError {
                 Err(error) => Self::transport(error.as_ref()),
             },
             other => Self::Malformed(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::prometheus_text;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+    use crate::api::Source;
+
+    /// There is no server.
+    async fn api() -> Arc<ApiServer> {
+        let kubeconfig = "
+            apiVersion: v1
+            kind: Config
+            clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]
+            users: [{name: u, user: {}}]
+            contexts: [{name: x, context: {cluster: c, user: u}}]
+            current-context: x";
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), kubeconfig).unwrap();
+        let source = Source::Kubeconfig(file.path().to_owned());
+        Arc::new(ApiServer::new(source).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_event_is_counted_as_created_or_patched_and_its_failure_is_recorded() {
+        let api = api().await;
+        let mut registry = Registry::default();
+        api.traffic().register(&mut registry);
+        let client = Arc::clone(&api).kube_client();
+        for (method, verb) in [(Method::POST, "create"), (Method::PATCH, "patch")] {
+            let request = Request::builder().method(method).uri("/api/v1/events");
+            let answer = client.send(request.body(Body::empty()).unwrap()).await;
+            let error = ApiError::from(answer.unwrap_err());
+            assert!(matches!(error, ApiError::Transport(_)), "{error}");
+            let recorded = api.last_failure().borrow().clone().unwrap();
+            assert_eq!(recorded.message, error.to_string());
+            let mut page = String::new();
+            prometheus_text::encode(&mut page, &registry).unwrap();
+            let line = format!(r#"untaint_api_requests_total{{verb="{verb}",code="error"}} 1"#);
+            assert!(page.lines().any(|found| found == line), "{line} in {page}");
         }
     }
 }

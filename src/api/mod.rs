@@ -1,28 +1,27 @@
-//! The API server: one client, its time-outs, and what its answers mean.
+//! The API server: one client, its time-outs, and the meaning of answers.
 //!
-//! There is one retry layer, and it is not here: callers pace themselves. The only request sent again is one that was
-//! refused for its credentials, where these turn out to have been rotated.
+//! Callers retry and pace themselves. The client sends a request again only if the server refused its credentials and the
+//! files have other ones.
 
 mod connect;
 mod credentials;
 mod error;
 mod kube_client;
-mod name;
 pub mod object;
+mod resolver;
 mod stream;
 pub mod traffic;
 pub mod watch;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
-use http::{Request, Response, StatusCode, Uri};
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Limited};
-use kube::Client;
 use kube::client::Body;
+use kube::core::request;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
@@ -32,174 +31,196 @@ pub use credentials::Source;
 use credentials::{Credentials, InUse};
 pub use error::ApiError;
 pub use stream::Lines;
+pub use traffic::Verb;
 use traffic::{End, Traffic};
+use watch::ListMethod;
 
 /// From sending a request to the last byte of its answer; for a watch, to its answer's headers.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Larger than any object etcd stores (1.5 MiB by default, 2 MiB in a request).
+/// In bytes. Larger than any object that etcd stores (1.5 MiB by default, 2 MiB in a request).
 const MAX_ANSWER: usize = 8 << 20;
 
-/// The API server as this process sees it. One connection serves all requests where HTTP/2 is spoken.
+/// The API server as this process sees it. Where the server speaks HTTP/2, one connection serves all requests.
 pub struct ApiServer {
     credentials: Arc<Credentials>,
-    url: Uri,
-    /// Whether streaming lists were refused. They are off by default in 1.30, 1.31 and 1.33, and may be off in any.
-    lists: AtomicBool,
-    /// Whether one was accepted and not completed. Whatever held it back may hold back the events of a watch too.
-    doubts: AtomicBool,
+    list_method: Mutex<ListMethod>,
     traffic: Traffic,
     last_failure: Sender<Option<Incident>>,
 }
 
 impl ApiServer {
-    /// Reads the credentials once, so that a bad kubeconfig is found at start. Does not connect.
+    /// Reads the credentials once, so that a bad kubeconfig is found at the start. Does not connect.
     pub async fn new(source: Source) -> Result<Self, ApiError> {
         let last_failure = Sender::default();
         let credentials = Credentials::new(source, last_failure.clone()).await?;
         Ok(Self {
-            url: credentials.url(),
             credentials: Arc::new(credentials),
-            lists: AtomicBool::new(false),
-            doubts: AtomicBool::new(false),
+            list_method: Mutex::new(ListMethod::Streaming),
             traffic: Traffic::default(),
             last_failure,
         })
     }
 
-    /// Where the server was to be found at the start.
-    pub fn url(&self) -> &Uri {
-        &self.url
+    /// The URL of the server.
+    pub fn url(&self) -> Uri {
+        self.credentials.url()
     }
 
-    /// What is counted of the requests.
+    /// The metrics of the requests.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// The last failure of any request, whoever sent it and whatever is made of it.
+    /// The last failure of any request.
     pub fn last_failure(&self) -> Receiver<Option<Incident>> {
         self.last_failure.subscribe()
     }
 
-    /// Completes as soon as the credentials differ from those at the time of this call. For whoever waits after an error
-    /// that [refuses the credentials](ApiError::refuses_credentials): it looks at their files once a second.
+    /// Completes as soon as the credentials differ from those at the time of this call. Use it to wait after an error that
+    /// [refuses the credentials](ApiError::refuses_credentials): it reads their files once a second.
     pub fn renewed(&self) -> impl Future<Output = ()> + use<> {
         self.credentials.renewed()
-    }
-
-    fn failed(&self, error: &ApiError) {
-        let incident = Incident::now(error.to_string());
-        self.last_failure.send_replace(Some(incident));
     }
 
     /// Sends `request` and reads its answer as a `T`.
     pub async fn request<T: DeserializeOwned>(
         &self,
+        verb: Verb,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let answer = self.request_best_effort(request).await;
-        self.judge(answer)
+        let answer = self.request_best_effort(verb, request).await;
+        answer.inspect_err(|error| self.reconnect_after(error))
     }
 
-    /// Like [`Self::request`], for what is beside the main job: no failure of it makes other requests connect anew.
+    /// Like [`Self::request`], for work that may fail: a failure does not make other requests reconnect.
     pub async fn request_best_effort<T: DeserializeOwned>(
         &self,
+        verb: Verb,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let answer = self.ask(request).await;
-        answer.inspect_err(|error| self.failed(error))
+        let answer = self.request_unrecorded(verb, request).await;
+        answer.inspect_err(|error| self.record(error))
     }
 
-    /// Like [`Self::request_best_effort`], but a refusal is an answer and no failure.
-    pub async fn ask<T: DeserializeOwned>(&self, request: Request<Vec<u8>>) -> Result<T, ApiError> {
-        let body = self.send(request, whole).await?;
+    /// Like [`Self::request_best_effort`], for requests that the server is expected to refuse: a failure does not become
+    /// the [last failure](Self::last_failure).
+    pub async fn request_unrecorded<T: DeserializeOwned>(
+        &self,
+        verb: Verb,
+        request: Request<Vec<u8>>,
+    ) -> Result<T, ApiError> {
+        let body = self.send(verb, request, whole).await?;
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
     }
 
-    /// Starts a watch. Its first lines may take as long as they want; only its start is bounded.
+    /// Starts a watch. Only the start has a time-out: the first line may take any time.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
-        let lines = self.send(request, lines).await;
-        self.judge(lines.inspect_err(|error| self.failed(error)))
+        let lines = self.send(Verb::Watch, request, lines).await;
+        lines.inspect_err(|error| {
+            self.record(error);
+            self.reconnect_after(error);
+        })
     }
 
-    /// Whether watches are to begin with a list.
-    fn lists(&self) -> bool {
-        self.lists.load(Ordering::Relaxed)
+    fn list_method(&self) -> ListMethod {
+        *self
+            .list_method
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn list_from_now_on(&self) {
-        self.lists.store(true, Ordering::Relaxed);
+    /// From now on, watches begin with `method` or a later one.
+    fn fall_back_to(&self, method: ListMethod) {
+        let mut current = self
+            .list_method
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = method.max(*current);
     }
 
-    /// Whether a watch must show that its events arrive.
-    fn doubts(&self) -> bool {
-        self.doubts.load(Ordering::Relaxed)
+    fn record(&self, error: &ApiError) {
+        let incident = Incident::now(error.to_string());
+        self.last_failure.send_replace(Some(incident));
     }
 
-    fn doubt_from_now_on(&self) {
-        self.doubts.store(true, Ordering::Relaxed);
-    }
-
-    /// After a failure of the connection it is not used again: it may be dead without knowing it.
-    fn judge<T>(&self, result: Result<T, ApiError>) -> Result<T, ApiError> {
-        if let Err(ApiError::Transport(_) | ApiError::Certificate(_)) = result {
-            self.credentials.connect_anew();
+    /// A connection that failed may be dead without knowing it, and is not used again.
+    fn reconnect_after(&self, error: &ApiError) {
+        if let ApiError::Transport(_) | ApiError::Certificate(_) = error {
+            self.credentials.reconnect();
         }
-        result
     }
 
-    /// Gives what `read` makes of the answer. Sends the request again if its credentials are refused and there are others
-    /// by then.
+    /// Returns what `read` makes of the answer. If the server refuses the credentials, reads them again, and sends the
+    /// request again if they differ.
     async fn send<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
+        verb: Verb,
         request: Request<Vec<u8>>,
         read: fn(Response<Body>) -> F,
     ) -> Result<T, ApiError> {
         let deadline = Instant::now() + REQUEST_TIMEOUT;
         let mut used = self.credentials.for_request().await;
         loop {
-            let answer = self.attempt(&used, request.clone(), read, deadline).await;
+            let sent = send_once(&used, request.clone(), read);
+            let answer = self.count(verb, deadline, sent).await;
             if !answer.as_ref().is_err_and(ApiError::refuses_credentials) {
                 return answer;
             }
-            match self.credentials.instead_of(&used).await {
+            match self.credentials.replace(&used).await {
                 Some(others) => used = others,
                 None => return answer,
             }
         }
     }
 
-    /// One request on the wire, ended at its `deadline`, and counted.
-    async fn attempt<T, F: Future<Output = Result<T, ApiError>>>(
+    /// Ends `exchange` at the `deadline`, and counts it as one request.
+    async fn count<T>(
         &self,
-        used: &InUse,
-        mut request: Request<Vec<u8>>,
-        read: fn(Response<Body>) -> F,
+        verb: Verb,
         deadline: Instant,
+        exchange: impl Future<Output = Result<(u16, T), ApiError>>,
     ) -> Result<T, ApiError> {
-        if let Some(value) = &used.authorization {
-            request.headers_mut().insert(AUTHORIZATION, value.clone());
-        }
-        let mut counted = self.traffic.begin(&request);
-        let result = timeout_at(deadline, exchange(&used.client, request, read)).await;
-        counted.end = match &result {
-            Ok(Ok((code, _))) => End::Answer(code.as_u16()),
-            Ok(Err(error)) => error.code().map_or(End::Error, End::Answer),
-            Err(_) => End::Timeout,
+        let mut counted = self.traffic.begin(verb);
+        let (end, result) = match timeout_at(deadline, exchange).await {
+            Ok(Ok((code, answer))) => (End::Answer(code), Ok(answer)),
+            Ok(Err(error)) => (error.code().map_or(End::Error, End::Answer), Err(error)),
+            Err(_) => {
+                let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
+                (End::Timeout, Err(ApiError::Transport(message)))
+            }
         };
-        let result = result.unwrap_or_else(|_| {
-            let limit = REQUEST_TIMEOUT.as_secs();
-            Err(ApiError::Transport(format!("no answer within {limit} s")))
-        });
-        result.map(|(_, answer)| answer)
+        counted.end = end;
+        result
     }
 }
 
+/// Returns the status code of the answer and what `read` makes of it. A code of 400 or more is an error.
+async fn send_once<T, F: Future<Output = Result<T, ApiError>>>(
+    used: &InUse,
+    mut request: Request<Vec<u8>>,
+    read: fn(Response<Body>) -> F,
+) -> Result<(u16, T), ApiError> {
+    if let Some(value) = &used.authorization {
+        request.headers_mut().insert(AUTHORIZATION, value.clone());
+    }
+    let response = used.client.send(request.map(Body::from)).await;
+    let response = response.map_err(|error| ApiError::transport(&error))?;
+    let code = response.status().as_u16();
+    if code < 400 {
+        return Ok((code, read(response).await?));
+    }
+    let retry_after = response.headers().get(RETRY_AFTER);
+    let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let body = whole(response).await.unwrap_or_default();
+    let retry_after = retry_after.map(Duration::from_secs);
+    Err(ApiError::refused(code, retry_after, &body))
+}
+
 async fn whole(response: Response<Body>) -> Result<Bytes, ApiError> {
-    Limited::new(response.into_body(), MAX_ANSWER)
+    let body = Limited::new(response.into_body(), MAX_ANSWER)
         .collect()
-        .await
-        .map(http_body_util::Collected::to_bytes)
+        .await;
+    body.map(http_body_util::Collected::to_bytes)
         .map_err(|error| ApiError::transport(error.as_ref()))
 }
 
@@ -207,32 +228,9 @@ async fn lines(response: Response<Body>) -> Result<Lines, ApiError> {
     Ok(Lines::new(response.into_body()))
 }
 
-/// A request whose parameters were right.
-pub(crate) fn valid(
-    request: Result<Request<Vec<u8>>, kube::core::request::Error>,
-) -> Result<Request<Vec<u8>>, ApiError> {
-    request.map_err(|error| ApiError::Malformed(error.to_string()))
-}
-
-/// The answer's status code and what `read` makes of it; a code of 400 or more is an error.
-async fn exchange<T, F: Future<Output = Result<T, ApiError>>>(
-    client: &Client,
-    request: Request<Vec<u8>>,
-    read: fn(Response<Body>) -> F,
-) -> Result<(StatusCode, T), ApiError> {
-    let response = client
-        .send(request.map(Body::from))
-        .await
-        .map_err(|error| ApiError::transport(&error))?;
-    let code = response.status();
-    if code.as_u16() < 400 {
-        return Ok((code, read(response).await?));
+/// kube builds no request with invalid parameters.
+impl From<request::Error> for ApiError {
+    fn from(error: request::Error) -> Self {
+        Self::Malformed(error.to_string())
     }
-    let retry_after = response
-        .headers()
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
-        .map(Duration::from_secs);
-    let body = whole(response).await.unwrap_or_default();
-    Err(ApiError::refused(code.as_u16(), retry_after, &body))
 }

@@ -1,4 +1,4 @@
-//! The parts of API objects that decide something here; all else is skipped while it is parsed.
+//! The parts of API objects that this program uses. The parser skips all others.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,22 @@ use serde::{Deserialize, Deserializer};
 
 /// An object that can be watched.
 pub trait Object: DeserializeOwned + Send {
-    /// Its `metadata`.
     fn metadata(&self) -> &Metadata;
 }
 
-/// The part of `metadata` that decides something here.
+/// The part of `metadata` that this program uses.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
-    /// Its name.
     pub name: String,
-    /// Another uid is another object, whatever its name.
+    /// An object with another uid is another object, even if the name is the same.
     pub uid: String,
-    /// Those of one resource compare as integers (KEP-5504).
+    /// The versions of one resource compare as integers (KEP-5504).
     #[serde(deserialize_with = "integer")]
     pub resource_version: u64,
-    /// Empty if there are none.
     #[serde(default, deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
-    /// When it was made.
     pub creation_timestamp: Option<Time>,
-    /// Since when it is on its way out.
     pub deletion_timestamp: Option<Time>,
 }
 
@@ -39,7 +34,7 @@ fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> 
     })
 }
 
-/// The API may write a list or a mapping that is empty as null.
+/// The API may write an empty list or mapping as null.
 pub(crate) fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,

@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 
 use super::{ApiError, MAX_ANSWER};
 
-/// A watch under way. Dropping it ends the request.
+/// A running watch. Dropping it ends the request.
 pub struct Lines<B = Body> {
     body: B,
     buffer: BytesMut,
-    /// How much of `buffer` is known to hold no newline.
+    /// The length of the beginning of `buffer` that contains no newline.
     searched: usize,
 }
 
@@ -23,7 +23,6 @@ impl<B> Lines<B>
 where
     B: HttpBody<Data = Bytes, Error: Error + 'static> + Unpin,
 {
-    /// Of the answer with this body.
     pub fn new(body: B) -> Self {
         Self {
             body,
@@ -32,7 +31,7 @@ where
         }
     }
 
-    /// The next event; `None` at the clean end. An `ERROR` event is an error. Safe to drop and call again.
+    /// The next event, or `None` at the clean end. An `ERROR` event is an error. Cancel safe.
     pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<WatchEvent<T>>, ApiError> {
         loop {
             if let Some(length) = self.buffer[self.searched..]

@@ -1,22 +1,21 @@
-//! How many requests there were, how they ended and how long they took.
+//! Metrics of the requests: how many there were, how they ended and how long they took.
 
 use std::borrow::Cow;
 use std::time::Instant;
 
-use http::{Method, Request, StatusCode};
-use prometheus_client::encoding::EncodeLabelSet;
+use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Seconds. A PATCH takes some milliseconds, and no request longer than its time-out of 5 s. There are few, as each is a
-/// series a verb and node.
+/// In seconds. A PATCH takes some milliseconds, and no request takes longer than its time-out of 5 s. Each bucket is a
+/// series per verb and node, so there are few.
 const BUCKETS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
-/// What a request does, in the words of the API server's authorization.
+/// What a request does, in the words of Kubernetes' authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
+pub enum Verb {
     /// Reads one object.
     Get,
     /// Reads a collection.
@@ -25,7 +24,7 @@ enum Verb {
     Watch,
     /// Changes an object in part.
     Patch,
-    /// Asks what a change would lead to: the self-check.
+    /// A patch that the server only tries out, for the self-check. Kubernetes has no verb for it.
     DryRun,
     /// Adds an object.
     Create,
@@ -41,19 +40,6 @@ impl Verb {
         Self::Create,
     ];
 
-    /// Among the requests of this program: it lists by selectors only.
-    fn of<T>(request: &Request<T>) -> Self {
-        let query = request.uri().query().unwrap_or_default();
-        match *request.method() {
-            Method::PATCH if query.contains("dryRun=") => Self::DryRun,
-            Method::PATCH => Self::Patch,
-            Method::POST => Self::Create,
-            _ if query.contains("watch=true") => Self::Watch,
-            _ if query.contains("Selector=") => Self::List,
-            _ => Self::Get,
-        }
-    }
-
     fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -65,11 +51,11 @@ impl Verb {
         }
     }
 
-    /// The status code of an answer to a request that was carried out.
-    fn success(self) -> StatusCode {
+    /// The status code that a request is expected to have.
+    fn expected_code(self) -> StatusCode {
         match self {
             Self::Create => StatusCode::CREATED,
-            // A policy is to refuse it: those of `untaint manifests` answer Forbidden.
+            // The policies of `untaint manifests` refuse it.
             Self::DryRun => StatusCode::FORBIDDEN,
             Self::Get | Self::List | Self::Watch | Self::Patch => StatusCode::OK,
         }
@@ -79,11 +65,11 @@ impl Verb {
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// With an answer of this status code.
+    /// The whole answer arrived, with this status code.
     Answer(u16),
-    /// Without a whole answer in time.
+    /// The whole answer did not arrive in time.
     Timeout,
-    /// Without a whole answer for another reason: no connection, one that broke, or nobody waited any longer.
+    /// The whole answer did not arrive for another reason: there was no connection, it broke, or the request was cancelled.
     Error,
 }
 
@@ -97,33 +83,26 @@ impl End {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    verb: &'static str,
-    code: Cow<'static, str>,
+type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
+
+fn verb_and_code(verb: Verb, end: End) -> Labels<2> {
+    [("verb", verb.as_str().into()), ("code", end.code())]
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct VerbLabel {
-    verb: &'static str,
+fn verb_alone(verb: Verb) -> Labels<1> {
+    [("verb", verb.as_str().into())]
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WatchLabels {
-    resource: String,
-    reason: &'static str,
-}
-
-/// What is counted. Clones count together.
+/// The metrics. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Traffic {
-    requests: Family<RequestLabels, Counter>,
-    durations: Family<VerbLabel, Histogram>,
-    restarts: Family<WatchLabels, Counter>,
+    requests: Family<Labels<2>, Counter>,
+    durations: Family<Labels<1>, Histogram>,
+    restarts: Family<Labels<2>, Counter>,
 }
 
 impl Default for Traffic {
-    /// Whatever may be counted is there from the start, so that its first increase can be seen.
+    /// Every expected series exists from the start, so that its first increase can be seen.
     fn default() -> Self {
         let traffic = Self {
             requests: Family::default(),
@@ -131,98 +110,73 @@ impl Default for Traffic {
             restarts: Family::default(),
         };
         for verb in Verb::ALL {
-            let success = End::Answer(verb.success().as_u16());
-            for end in [success, End::Timeout, End::Error] {
-                let _ = traffic.requests.get_or_create(&labels(verb, end));
+            let expected = End::Answer(verb.expected_code().as_u16());
+            for end in [expected, End::Timeout, End::Error] {
+                let _ = traffic.requests.get_or_create(&verb_and_code(verb, end));
             }
-            let verb = verb.as_str();
-            let _ = traffic.durations.get_or_create(&VerbLabel { verb });
+            let _ = traffic.durations.get_or_create(&verb_alone(verb));
         }
         traffic
     }
 }
 
 impl Traffic {
-    /// Has them shown.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "untaint_api_requests",
-            "Requests to the API server by verb and status code, or timeout or error where there was no answer",
+            "Requests to the API server, by verb and status code; without an answer, the code is timeout or error",
             self.requests.clone(),
         );
         registry.register(
             "untaint_api_request_duration_seconds",
-            "Time from sending a request to the end of its answer, where there was one, for a watch to its answer's headers",
+            "Time from sending a request to the end of its answer, or for a watch to the headers; requests without an answer are not included",
             self.durations.clone(),
         );
         registry.register(
             "untaint_api_watch_restarts",
-            "Watches that ended, as all do after some minutes, or failed, and were begun again",
+            "Restarts of watches, which end after some minutes or fail",
             self.restarts.clone(),
         );
     }
 
-    /// A request is about to be sent.
-    pub(super) fn begin<T>(&self, request: &Request<T>) -> Counted<'_> {
+    /// Call this before sending a request.
+    pub(super) fn begin(&self, verb: Verb) -> Counted<'_> {
         Counted {
             traffic: self,
-            verb: Verb::of(request),
+            verb,
             started: Instant::now(),
             end: End::Error,
         }
     }
 
-    /// Those of the watch of a collection at `path`.
-    pub(super) fn restarts(&self, path: &str) -> Restarts {
+    /// The counters of the restarts of a watch: after a clean end, and after a failure.
+    pub(super) fn restarts(&self, path: &str) -> [Counter; 2] {
         let resource = path.rsplit('/').next().unwrap_or_default();
-        let counter = |reason| {
-            let resource = resource.to_owned();
-            self.restarts
-                .get_or_create_owned(&WatchLabels { resource, reason })
-        };
-        Restarts {
-            ended: counter("ended"),
-            failed: counter("failed"),
-        }
+        ["ended", "failed"].map(|reason| {
+            let resource = resource.to_owned().into();
+            let labels = [("resource", resource), ("reason", reason.into())];
+            self.restarts.get_or_create_owned(&labels)
+        })
     }
 }
 
-/// A request under way. It is counted when it is dropped, however that comes about.
+/// A request under way. It is counted when this is dropped, so that a cancelled one counts too.
 pub(super) struct Counted<'a> {
     traffic: &'a Traffic,
     verb: Verb,
     started: Instant,
-    /// How it has ended.
     pub(super) end: End,
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         let Self { traffic, verb, .. } = *self;
-        traffic
-            .requests
-            .get_or_create(&labels(verb, self.end))
-            .inc();
+        let requests = &traffic.requests;
+        requests.get_or_create(&verb_and_code(verb, self.end)).inc();
         if let End::Answer(_) = self.end {
-            let verb = verb.as_str();
-            let durations = traffic.durations.get_or_create(&VerbLabel { verb });
+            let durations = traffic.durations.get_or_create(&verb_alone(verb));
             durations.observe(self.started.elapsed().as_secs_f64());
         }
-    }
-}
-
-/// How often a watch was begun again.
-pub(super) struct Restarts {
-    /// After a clean end.
-    pub(super) ended: Counter,
-    /// After a failure.
-    pub(super) failed: Counter,
-}
-
-fn labels(verb: Verb, end: End) -> RequestLabels {
-    RequestLabels {
-        verb: verb.as_str(),
-        code: end.code(),
     }
 }
 
@@ -237,7 +191,6 @@ mod tests {
         let traffic = Traffic::default();
         let mut registry = Registry::default();
         traffic.register(&mut registry);
-        let request = Request::get("/api/v1/nodes/n").body(()).unwrap();
         let count = r#"untaint_api_request_duration_seconds_count{verb="get"}"#;
         for (end, observed) in [
             (End::Timeout, 0),
@@ -245,40 +198,11 @@ mod tests {
             (End::Answer(404), 1),
             (End::Answer(200), 2),
         ] {
-            traffic.begin(&request).end = end;
+            traffic.begin(Verb::Get).end = end;
             let mut page = String::new();
             prometheus_text::encode(&mut page, &registry).unwrap();
             let line = format!("{count} {observed}");
             assert!(page.lines().any(|found| found == line), "{line} in {page}");
-        }
-    }
-
-    #[test]
-    fn a_verb_is_told_by_method_and_query() {
-        let table = [
-            (Method::GET, "/api/v1/nodes/n", Verb::Get),
-            (Method::GET, "/api/v1/nodes?fieldSelector=a%3Db", Verb::List),
-            (Method::GET, "/api/v1/pods?&labelSelector=a%3Db", Verb::List),
-            (
-                Method::GET,
-                "/api/v1/nodes?&watch=true&fieldSelector=a%3Db",
-                Verb::Watch,
-            ),
-            (
-                Method::PATCH,
-                "/api/v1/nodes/n?&fieldManager=m",
-                Verb::Patch,
-            ),
-            (
-                Method::PATCH,
-                "/api/v1/nodes/n?&dryRun=All&fieldManager=m",
-                Verb::DryRun,
-            ),
-            (Method::POST, "/api/v1/events", Verb::Create),
-        ];
-        for (method, uri, verb) in table {
-            let request = Request::builder().method(method).uri(uri).body(());
-            assert_eq!(Verb::of(&request.unwrap()), verb, "{uri}");
         }
     }
 }

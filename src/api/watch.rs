@@ -1,8 +1,8 @@
-//! A watch of some objects, for ever.
+//! A watch of some objects, which restarts for ever.
 //!
-//! Written here rather than taken from kube-runtime, whose watcher reconnects without any wait after a clean end, does
-//! not fall back where streaming lists are refused, asks for `resourceVersion=0` (on a server that lags, the past),
-//! and has a backoff that cannot be reset from outside.
+//! kube-runtime's watcher does not fit: it reconnects without a wait after a clean end, does not fall back where streaming
+//! lists are refused, asks for `resourceVersion=0` (which may be in the past if a server lags), and has a backoff that
+//! nobody else can reset.
 
 mod session;
 
@@ -16,34 +16,33 @@ use super::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
 use session::Watch;
 
-/// How long the server should keep a watch open, and up to half as long again, so that nodes whose watches began
-/// together do not renew them together. Shorter costs requests, longer delays the fallback for a connection that neither
-/// PING nor keep-alive shows dead.
+/// How long the server keeps a watch open. Up to half as much again is added, so that nodes whose watches began together do
+/// not renew them together. A shorter time costs requests. A longer one delays the fallback for a connection that is dead
+/// although PINGs and keep-alive pass.
 const WATCH_TIME: Duration = Duration::from_mins(8);
-/// What the server may be late with the end.
+/// How late the server may end a watch.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 const BACKOFF_BASE: Duration = Duration::from_millis(500);
 const BACKOFF_CAP: Duration = Duration::from_secs(30);
-/// The cap while a taint waits only for the API server.
+/// The cap while a taint waits for the API server alone.
 const URGENT_BACKOFF_CAP: Duration = Duration::from_secs(5);
-/// Longest wait after a clean end during which what is known still counts as up to date.
+/// The longest wait after a clean end during which the known objects still count as up to date.
 const CLEAN_WAIT: Duration = Duration::from_secs(1);
-/// How long after a clean end what is known counts as up to date while the next watch has not told all. A healthy server
-/// needs some milliseconds after the wait; a renewal in good order must not close gates.
+/// How long after a clean end the known objects count as up to date while the next watch has not sent all. A healthy
+/// server needs some milliseconds after the wait, and a normal renewal must not close gates.
 const CLEAN_GAP: Duration = Duration::from_secs(2);
-/// A shorter wait than this is not cut short: its jitter keeps nodes that lost the server together apart.
+/// The longest wait that is never cut short. Its jitter keeps nodes apart that lost the server together.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
-/// A watch that was up for so long was a good one: the next failure starts the backoff afresh.
+/// A watch that was up for longer resets the backoff.
 const GOOD_WATCH: Duration = Duration::from_secs(10);
 
-/// What is watched.
+/// The objects to watch.
 #[derive(Debug, Clone)]
 pub struct Collection {
     /// Such as `/api/v1/nodes`.
     pub path: String,
-    /// By the server, as in a list.
     pub field_selector: String,
-    /// The same for labels; empty: all.
+    /// Empty: all.
     pub label_selector: String,
 }
 
@@ -58,71 +57,84 @@ impl Collection {
     }
 }
 
-/// What the watch tells.
-#[derive(Debug)]
-pub enum WatchUpdate<T> {
-    /// The state is about to be asked for anew, past every cache. After a restored backup, versions may be lower than
-    /// before.
-    Afresh,
-    /// An object as it was at some time; it may be older than what is known already.
-    Object(T),
-    /// The object with this uid is no longer there, or no longer selected.
-    Gone(String),
-    /// All objects there are have been told of, and their changes follow.
-    Synced,
-    /// It ended and is about to start again; why, unless the server ended it in good order.
-    Ended(Option<ApiError>),
-    /// It ended in good order, but the next one has not told all yet: what is known may be out of date.
-    Outdated,
+/// How a watch obtains the objects that exist when it begins. A later method replaces an earlier one for good: its reason
+/// lasts, and a list costs little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ListMethod {
+    /// A streaming list (KEP-3157): the watch sends the objects first.
+    Streaming,
+    /// A list comes before the watch, as the server refused a streaming list. They are off by default in Kubernetes 1.30,
+    /// 1.31 and 1.33, and may be off in any version.
+    ListThenWatch,
+    /// A list comes before the watch, and the watch must send all listed objects again, as a streaming list was accepted
+    /// and not completed. Whatever held it back may hold back the events of a watch too.
+    ListThenConfirmedWatch,
 }
 
-/// Watches `collection` for ever. `urgent` says whether a taint waits only for the API server: turning true, it
-/// ends a wait and starts the backoff afresh. Where the credentials were refused, other credentials end the wait too.
-/// Returns when nobody listens to `news` any more.
+/// What a watch reports. `Init`, `Apply`, `Delete` and `InitDone` are as in kube-runtime.
+#[derive(Debug)]
+pub enum WatchUpdate<T> {
+    /// The watch starts or restarts, and is about to send the objects as etcd has them. After a restored backup, their
+    /// versions may be lower than before.
+    Init,
+    /// An object as it was at some time. It may be older than the known one.
+    Apply(T),
+    /// The object with this uid was deleted, or is no longer selected.
+    Delete(String),
+    /// All objects have been sent, and their changes follow.
+    InitDone,
+    /// The watch ended and is about to restart. There is an error unless the server ended it cleanly.
+    Ended(Option<ApiError>),
+    /// The watch ended cleanly, but the next one has not sent all objects yet: the known ones may be out of date.
+    Stale,
+}
+
+/// Watches `collection` until the receiver of `updates` is dropped. `urgent`: whether a taint waits for the API server
+/// alone; when that turns true, it ends a wait and resets the backoff. Other credentials end a wait if the last ones were
+/// refused.
 pub async fn run<T: Object>(
     api: &ApiServer,
     collection: Collection,
-    news: mpsc::Sender<WatchUpdate<T>>,
+    updates: mpsc::Sender<WatchUpdate<T>>,
     urgent: watch::Receiver<bool>,
 ) {
-    let restarts = api.traffic.restarts(&collection.path);
-    let mut watch = Watch::new(api, collection, news);
+    let [clean_restarts, failed_restarts] = api.traffic.restarts(&collection.path);
+    let mut watch = Watch::new(api, collection, updates);
     let mut pace = Pace::new(urgent);
     loop {
-        let listed = api.lists();
+        let method = api.list_method();
         pace.begin();
         let time = jittered(WATCH_TIME);
-        let error = match timeout(time + WATCH_GRACE, watch.session(time)).await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error),
+        let error = match timeout(time + WATCH_GRACE, watch.session(method, time)).await {
+            Ok(result) => result.err(),
             Err(_) => Some(ApiError::Transport("the watch outlived its time".into())),
         };
         if watch.time_up() > GOOD_WATCH {
-            pace.start_afresh();
+            pace.reset();
         }
-        if !listed && error.as_ref().is_some_and(refuses_streaming) {
-            api.list_from_now_on();
-            continue;
-        }
-        if !listed && matches!(error, Some(ApiError::Unfinished(_))) {
-            // Remembered like the refusal: whatever is in the way lasts, and a list costs little. The connection is not
-            // used again: it may be what is silent.
-            api.list_from_now_on();
-            api.doubt_from_now_on();
-            api.credentials.connect_anew();
-            restarts.failed.inc();
-            if watch.end(error).await.is_err() {
-                return;
+        match &error {
+            Some(error) if method == ListMethod::Streaming && refuses_streaming(error) => {
+                api.fall_back_to(ListMethod::ListThenWatch);
+                continue;
             }
-            continue;
-        }
+            Some(ApiError::IncompleteStreamingList(_)) if method == ListMethod::Streaming => {
+                api.fall_back_to(ListMethod::ListThenConfirmedWatch);
+                // The connection may be what holds the list back.
+                api.credentials.reconnect();
+                failed_restarts.inc();
+                if watch.end(error).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Some(_) => failed_restarts.inc(),
+            None => clean_restarts.inc(),
+        };
         let refused = error.as_ref().is_some_and(ApiError::refuses_credentials);
         let renewed = api.renewed();
         let asked = error.as_ref().and_then(ApiError::retry_after);
         let wait = pace.wait(asked.map_or(Duration::ZERO, jittered));
-        let restarts = error.as_ref().map_or(&restarts.ended, |_| &restarts.failed);
-        restarts.inc();
-        // What is known is not kept up to date meanwhile.
+        // The known objects get out of date during a long wait.
         let often = || ApiError::Transport("the watch ends again and again".into());
         let error = error.or_else(|| (wait.time > CLEAN_WAIT).then(often));
         if watch.end(error).await.is_err() {
@@ -135,18 +147,17 @@ pub async fn run<T: Object>(
     }
 }
 
-/// When to watch again.
+/// The waits between watches.
 struct Pace {
     backoff: Backoff,
-    /// Whether a taint waits only for the API server.
+    /// Whether a taint waits for the API server alone.
     urgent: watch::Receiver<bool>,
-    /// Whether one did when the last watch began.
+    /// The same, when the last watch began.
     was_urgent: bool,
-    /// Whether this outage has been cut short once: a gate that flaps must not do so each time.
+    /// Whether a wait of this outage was already cut short. A gate that flaps must not cut short each of them.
     hurried: bool,
 }
 
-/// From one watch to the next.
 struct Wait {
     time: Duration,
     can_be_cut_short: bool,
@@ -162,13 +173,11 @@ impl Pace {
         }
     }
 
-    /// A watch begins.
     fn begin(&mut self) {
         self.was_urgent = *self.urgent.borrow_and_update();
     }
 
-    /// The watch was a good one.
-    fn start_afresh(&mut self) {
+    fn reset(&mut self) {
         self.backoff.reset();
         self.hurried = false;
     }
@@ -178,11 +187,11 @@ impl Pace {
         self.hurried = true;
     }
 
-    /// The watch has ended. `asked`: how long the server wants to be left alone.
+    /// The wait after a watch. The server asked for `asked` at least.
     fn wait(&mut self, asked: Duration) -> Wait {
         let is_urgent = *self.urgent.borrow_and_update();
         if is_urgent && !self.was_urgent && !self.hurried {
-            // There was no wait to end: a try was under way.
+            // The taint came to wait during a try, so there was no wait to cut short.
             self.hurry();
         }
         let cap = if is_urgent {
@@ -197,7 +206,7 @@ impl Pace {
         }
     }
 
-    /// Returns after the wait, or earlier if a taint comes to wait for the API server meanwhile.
+    /// Returns after the wait, or earlier if a taint begins to wait for the API server during it.
     async fn pause(&mut self, wait: Wait) {
         let resume_at = Instant::now() + wait.time;
         tokio::select! {
@@ -212,7 +221,7 @@ impl Pace {
     }
 }
 
-/// Whether the server does not do streaming lists: a 422 that names the parameter.
+/// Whether the server does not support streaming lists: a 422 that names the parameter.
 fn refuses_streaming(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused { code: 422, message, .. } if message.contains("sendInitialEvents"))
 }

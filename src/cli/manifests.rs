@@ -2,21 +2,21 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args};
+use clap::builder::PossibleValue;
+use clap::{ArgGroup, Args, ValueEnum};
 
-use crate::config;
 use crate::manifests::{Account, Enforcement, Form, OWN, Part, Tenants};
+use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN, IMAGE, SELINUX_TYPE};
 
-/// The image of the manifests unless told otherwise: a name to replace, of this version.
+/// A placeholder that the user must replace.
 pub const DEFAULT_IMAGE: &str = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
 
-/// Arguments of `manifests`.
 #[derive(Debug, Args)]
 pub struct ManifestsArgs {
     /// The configuration file.
     #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE")]
     pub config: PathBuf,
-    /// How untaint gets to the nodes.
+    /// How untaint runs on the nodes.
     #[arg(
         long,
         env = "UNTAINT_FORM",
@@ -24,7 +24,7 @@ pub struct ManifestsArgs {
         default_value = "daemonset"
     )]
     pub form: Form,
-    /// Only these parts, separated by commas.
+    /// Print only these parts, separated by commas.
     #[arg(
         long,
         env = "UNTAINT_ONLY",
@@ -33,40 +33,39 @@ pub struct ManifestsArgs {
         default_values = ["rbac", "policy", "workload"]
     )]
     pub only: Vec<Part>,
-    /// The Namespace of the pods. Only the default one is made.
-    #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = config::parse_namespace)]
+    /// The Namespace of the pods. The output creates only the default one.
+    #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = |name: &str| DNS_LABEL.parse(name))]
     pub namespace: String,
-    /// The ServiceAccount of the pods: with the form daemonset untaint's own, else the one they have already.
-    #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = config::parse_service_account)]
+    /// The ServiceAccount of the pods. With the form daemonset, it is untaint's own. With another form, it is the one that
+    /// the pods already have.
+    #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = |name: &str| DNS_SUBDOMAIN.parse(name))]
     pub service_account: String,
-    /// untaint's image: give the one that you have pushed.
-    #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = config::parse_image)]
+    /// untaint's image. Give the one that you have pushed.
+    #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = |image: &str| IMAGE.parse(image))]
     pub image: String,
-    /// Tolerate only what new nodes are known to carry, in place of everything.
+    /// Tolerate only the known taints of new nodes instead of all taints.
     #[arg(long, env = "UNTAINT_EXACT_TOLERATIONS")]
     pub exact_tolerations: bool,
-    /// The SELinux type of untaint's containers, where hosts confine the use of files and sockets.
-    #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = config::parse_selinux_type)]
+    /// The SELinux type of untaint's containers, for hosts where SELinux restricts the use of files and sockets.
+    #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = |name: &str| SELINUX_TYPE.parse(name))]
     pub selinux_type: Option<String>,
-    /// Refuse tokens that do not say the uid of the Node as well. TokenBucket of Nodes that were made anew under the same name
-    /// say an old one for up to an hour, and some say none.
+    /// Also refuse tokens without the uid of the current Node. After a Node is recreated under the same name, tokens have the
+    /// old uid for up to an hour. Some tokens have no uid.
     #[arg(long, env = "UNTAINT_CHECK_NODE_UID")]
     pub check_node_uid: bool,
-    /// With another form than daemonset: let the account do nothing else with Nodes and Events either. For accounts that
-    /// have no other work with them, as most have not.
+    /// With a form other than daemonset, deny the account everything else with Nodes and Events. Most accounts do nothing
+    /// else with them.
     #[arg(long, env = "UNTAINT_STRICT_POLICY")]
     pub strict_policy: bool,
-    /// Policies against the pods of others.
     #[command(flatten)]
     pub tenants: TenantArgs,
 }
 
-/// Which policies there are against the pods of others, and who is exempt.
+/// Policies for the pods of others, and exemptions from them.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("tenant-policy").multiple(true))]
 pub struct TenantArgs {
-    /// Also a policy against pods that tolerate a configured start-up taint: refuse them, or warn, which tries it out
-    /// [default if given without a value: Deny].
+    /// Add a policy against pods that tolerate a configured start-up taint [default without a value: Deny].
     #[arg(
         long,
         env = "UNTAINT_TOLERATION_POLICY",
@@ -77,8 +76,8 @@ pub struct TenantArgs {
         group = "tenant-policy"
     )]
     pub toleration_policy: Option<Enforcement>,
-    /// Also a policy against pods that are made with spec.nodeName, which no scheduler keeps off a tainted node
-    /// [default if given without a value: Deny].
+    /// Add a policy against pods that are created with spec.nodeName. No scheduler keeps these off a tainted node [default
+    /// without a value: Deny].
     #[arg(
         long,
         env = "UNTAINT_NODE_NAME_POLICY",
@@ -89,9 +88,9 @@ pub struct TenantArgs {
         group = "tenant-policy"
     )]
     pub node_name_policy: Option<Enforcement>,
-    /// Namespaces exempt from these policies, separated by commas; kube-system and untaint's own always are. May be
-    /// repeated.
-    #[arg(long, env = "UNTAINT_EXEMPT_NAMESPACE", value_name = "NAME", value_delimiter = ',', value_parser = config::parse_namespace, requires = "tenant-policy")]
+    /// Namespaces that are exempt from these policies, separated by commas. kube-system and untaint's own are always exempt.
+    /// May be repeated.
+    #[arg(long, env = "UNTAINT_EXEMPT_NAMESPACE", value_name = "NAME", value_delimiter = ',', value_parser = |name: &str| DNS_LABEL.parse(name), requires = "tenant-policy")]
     pub exempt_namespace: Vec<String>,
     /// ServiceAccounts whose pods are exempt from these policies, separated by commas. May be repeated.
     #[arg(
@@ -106,18 +105,70 @@ pub struct TenantArgs {
 
 impl From<TenantArgs> for Tenants {
     fn from(args: TenantArgs) -> Self {
-        let TenantArgs {
-            toleration_policy,
-            node_name_policy,
-            exempt_namespace,
-            exempt_service_account,
-        } = args;
         Self {
-            tolerations: toleration_policy,
-            node_names: node_name_policy,
-            exempt_namespaces: exempt_namespace.into_iter().collect(),
-            exempt_accounts: exempt_service_account.into_iter().collect(),
+            tolerations: args.toleration_policy,
+            node_names: args.node_name_policy,
+            exempt_namespaces: args.exempt_namespace.into_iter().collect(),
+            exempt_accounts: args.exempt_service_account.into_iter().collect(),
         }
+    }
+}
+
+impl ValueEnum for Form {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Daemonset,
+            Self::Sidecar,
+            Self::InitContainer,
+            Self::PostStart,
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Daemonset => "A DaemonSet of its own",
+            Self::Sidecar => "A sidecar in the DaemonSet of a CNI",
+            Self::InitContainer => {
+                "An init container in any DaemonSet, after the one that does the work"
+            }
+            Self::PostStart => "A postStart hook of a container with any image",
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
+    }
+}
+
+impl ValueEnum for Part {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Rbac, Self::Policy, Self::Workload]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Self::Rbac => ("rbac", "The roles and their bindings"),
+            Self::Policy => ("policy", "The admission policies and their bindings"),
+            Self::Workload => (
+                "workload",
+                "The pods and their configuration. With the form daemonset, also their ServiceAccount and Namespace",
+            ),
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
+}
+
+impl ValueEnum for Enforcement {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Deny, Self::Warn]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Self::Deny => ("Deny", "Refuse such pods"),
+            Self::Warn => (
+                "Warn",
+                "Warn whoever creates them, and add it to the audit log",
+            ),
+        };
+        Some(PossibleValue::new(name).help(help))
     }
 }
 

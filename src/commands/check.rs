@@ -1,13 +1,13 @@
-//! `untaint check`: each gate once, and why it is what it is.
+//! `untaint check`: evaluates each gate once.
 
 use super::{Failure, print};
-use crate::cli::{CheckArgs, Exit};
+use crate::cli::{ConfigOrGates, Exit};
 use crate::gate::run;
 
 const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "WHY"];
 
-pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
-    let configuration = args.gates.configuration(None).await?;
+pub(super) async fn check(gates: ConfigOrGates) -> Result<Exit, Failure> {
+    let configuration = gates.configuration(None).await?;
     let mut rows = vec![HEADER.map(str::to_owned)];
     let mut all_open = true;
     for rule in &configuration.rules {
@@ -28,7 +28,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<Exit, Failure> {
     Ok(if all_open { Exit::Done } else { Exit::NotReady })
 }
 
-/// Columns as wide as their widest cell; the last one as it comes.
+/// All columns but the last are as wide as their widest cell.
 fn table(rows: &[[String; 4]]) -> String {
     let width = |column: usize| {
         rows.iter()

@@ -1,6 +1,6 @@
 //! `untaint config`.
 
-use super::{Failure, load, print};
+use super::{Failure, print, read_configuration};
 use crate::cli::{ConfigCommand, Exit};
 use crate::config;
 
@@ -9,7 +9,7 @@ pub(super) async fn config(command: ConfigCommand) -> Result<Exit, Failure> {
         ConfigCommand::Validate { files } => {
             let mut errors = Vec::new();
             for file in files {
-                match load(&file, None, config::load).await {
+                match read_configuration(&file, None, config::load).await {
                     Ok(_) => {}
                     Err(Failure::Usage(error)) => errors.push(error),
                     Err(other) => return Err(other),
@@ -21,7 +21,7 @@ pub(super) async fn config(command: ConfigCommand) -> Result<Exit, Failure> {
             Err(Failure::Usage(errors.join("\n")))
         }
         ConfigCommand::Show { file } => {
-            let configuration = load(&file, None, config::load).await?;
+            let configuration = read_configuration(&file, None, config::load).await?;
             print(config::show(&configuration)).await
         }
         ConfigCommand::Schema => print(config::schema::TEXT).await,

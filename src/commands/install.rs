@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 
-use super::{Failure, at};
+use super::{Failure, run_blocking_on};
 use crate::cli::Exit;
 
-/// The file's name in the directory.
 const NAME: &str = "untaint";
 
-/// Copies the running program, whole or not at all: a hook may start it while a newer version is being installed, and
-/// several containers may install it at a time.
+/// Copies the running program atomically: a hook may start it during the installation of a newer version, and several
+/// containers may install it at the same time.
 pub(super) async fn install(directory: PathBuf) -> Result<Exit, Failure> {
-    Ok(at(&directory.clone(), move || install_into(&directory)).await?)
+    let target = directory.clone();
+    Ok(run_blocking_on(&directory, move || install_into(&target)).await?)
 }
 
 fn install_into(directory: &Path) -> anyhow::Result<Exit> {
@@ -29,9 +29,9 @@ fn install_into(directory: &Path) -> anyhow::Result<Exit> {
 }
 
 fn copy(directory: &Path, target: &Path) -> anyhow::Result<()> {
-    // A name of its own: in containers every process has the same number.
+    // A random name: process ids are not unique among containers.
     let mut part = tempfile::NamedTempFile::new_in(directory)?;
-    // By the kernel's name for it: the path it was started by may be another program by now.
+    // The path that this program was started from may be another program by now.
     io::copy(&mut File::open("/proc/self/exe")?, &mut part)?;
     part.as_file()
         .set_permissions(Permissions::from_mode(0o755))?;

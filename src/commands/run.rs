@@ -1,5 +1,8 @@
 //! `untaint run`.
 
+use std::future::pending;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,60 +10,39 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{error, info};
 
-use super::{Failure, by, deadline, load, one_rule};
+use super::flags::one_rule;
+use super::{Failure, deadline_in, finish_by, read_configuration};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
-use crate::cli::{Exit, RunArgs};
-use crate::config;
+use crate::cli::{Exit, GateArgs, RunArgs};
 use crate::events;
 use crate::gate::State;
 use crate::metrics::{Counters, Metrics};
-use crate::reload::{self, Loaded};
+use crate::reload::{self, Loaded, Reload};
 use crate::server::{self, Sources};
-use crate::status::{ConfigurationStatus, RuleStatus, Status};
+use crate::status::{ConfigurationStatus, Status};
+use crate::syntax::DNS_SUBDOMAIN;
+use crate::taint::TaintMatcher;
 
-/// How long the end waits for the Event of the last removal.
+/// How long the program waits at its end for the Event of the last removal.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
+    let deadline = deadline_in(args.timeout);
     let listen = args.listen();
-    let RunArgs {
-        config,
-        taint,
-        gates,
-        node_name,
-        kubeconfig,
-        listen: _,
-        once,
-        settle,
-        timeout: limit,
-        dry_run,
-        no_policy_check,
-    } = args;
-    let deadline = deadline(limit);
-    let (loaded, file) = match (config, taint) {
-        (Some(path), _) => {
-            let loaded = load(&path, deadline, Loaded::from_file).await?;
-            // What ends by itself does so by the configuration that it began with.
-            (loaded, (!once).then_some(path))
-        }
-        (None, Some(taint)) => (Loaded::without_file(one_rule(taint, gates)), None),
-        (None, None) => {
-            return Err(Failure::Usage(
-                "name a configuration with --config, or a taint with --taint".into(),
-            ));
-        }
-    };
-    let node_name = own_node(node_name.as_deref())?;
-    let source = kubeconfig.map_or(Source::InCluster, Source::Kubeconfig);
+    let loaded = load(args.config.as_deref(), args.taint, args.gates, deadline).await?;
+    let node_name = own_node(args.node_name.as_deref())?;
+    let source = args
+        .kubeconfig
+        .map_or(Source::InCluster, Source::Kubeconfig);
     let api = ApiServer::new(source)
         .await
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    introduce(&loaded.status, &node_name, &api);
     let api = Arc::new(api);
+    log_start(&loaded.status, &node_name, &api);
 
     let (status, status_receiver) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
@@ -71,74 +53,97 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         metrics: Arc::new(metrics),
         pings,
     };
-    // A task of its own: however many clients there are, the main job has its turn.
+    // A task of its own, so that clients cannot keep the main job waiting.
     let mut server = JoinSet::new();
-    if let Some(address) = listen {
-        server.spawn(server::serve(address, sources));
-    }
+    server.spawn(serve(listen, sources));
     let (sender, reloads) = mpsc::channel(1);
-    let configuration = loaded.status.clone();
-    let following = async {
-        match file {
-            Some(path) => reload::follow(path, configuration, sender).await,
-            None => std::future::pending().await,
-        }
-    };
+    // `--once` uses the configuration that it began with.
+    let file = args.config.filter(|_| !args.once);
+    let following = follow(file, loaded.status.clone(), sender);
     let (events, publisher) = events::channel(Arc::clone(&api), node_name.clone());
     let mut publishing = pin!(publisher.run());
     let options = Options {
         node_name,
-        once: once.then_some(settle),
-        dry_run,
-        policy_check: !no_policy_check,
+        once: args.once.then_some(args.settle),
+        dry_run: args.dry_run,
+        policy_check: !args.no_policy_check,
         counters,
         events: Some(events),
     };
     let work = agent::run(loaded, reloads, api, options, status, pinged);
     let result = tokio::select! {
-        done = by(deadline, work) => Ok(match (once, done) {
-            (true, Some(())) => Exit::Done,
-            (true, None) => {
-                tell_what_is_left(status_receiver.borrow().as_ref());
-                Exit::NotReady
+        done = finish_by(deadline, work) => match done {
+            Some(()) if args.once => Ok(Exit::Done),
+            None => {
+                log_unfinished(status_receiver.borrow().as_ref());
+                Ok(Exit::NotReady)
             }
-            (false, _) => return Err(anyhow!("the agent's loop ended").into()),
-        }),
-        Some(_) = server.join_next() => Err(anyhow!("the HTTP server ended").into()),
-        () = following => Err(anyhow!("the configuration file is not followed any more").into()),
+            Some(()) => Err(anyhow!("the agent's loop ended").into()),
+        },
+        _ = server.join_next() => Err(anyhow!("the HTTP server ended").into()),
+        () = following => Err(anyhow!("the watch of the configuration file ended").into()),
         () = &mut publishing => Err(anyhow!("the publisher of Events ended").into()),
     };
     let _ = timeout(LAST_EVENTS, publishing).await;
     result
 }
 
-/// The host's name is not taken in its place: it need not be the Node's, and the taints of another Node are at stake.
+async fn load(
+    config: Option<&Path>,
+    taint: Option<TaintMatcher>,
+    gates: GateArgs,
+    deadline: Option<Instant>,
+) -> Result<Loaded, Failure> {
+    match (config, taint) {
+        (Some(path), _) => read_configuration(path, deadline, Loaded::from_file).await,
+        (None, Some(taint)) => Ok(Loaded::without_file(one_rule(taint, gates))),
+        (None, None) => Err(Failure::Usage(
+            "name a configuration with --config, or a taint with --taint".into(),
+        )),
+    }
+}
+
+/// Without an address, there is nothing to serve and no end.
+async fn serve(address: Option<SocketAddr>, sources: Sources) {
+    match address {
+        Some(address) => server::serve(address, sources).await,
+        None => pending().await,
+    }
+}
+
+/// Without a file, there is nothing to follow and no end.
+async fn follow(file: Option<PathBuf>, status: ConfigurationStatus, reloads: mpsc::Sender<Reload>) {
+    match file {
+        Some(path) => reload::follow(path, status, reloads).await,
+        None => pending().await,
+    }
+}
+
+/// The host's name is no substitute: it may differ from the Node's, and be that of another Node.
 fn own_node(name: Option<&str>) -> Result<String, Failure> {
     const REMEDY: &str = "give --node-name or NODE_NAME; in a pod:\n  \
         env: [{name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]";
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Err(Failure::Usage(format!(
-            "the name of the own Node is not known: {REMEDY}"
+            "the name of the Node is unknown: {REMEDY}"
         )));
     };
-    config::parse_node_name(name)
-        .map_err(|error| Failure::Usage(format!("the name of the own Node {error}: {REMEDY}")))
+    DNS_SUBDOMAIN
+        .parse(name)
+        .map_err(|error| Failure::Usage(format!("the name of the Node {error}: {REMEDY}")))
 }
 
-fn introduce(configuration: &ConfigurationStatus, node: &str, api: &ApiServer) {
+fn log_start(configuration: &ConfigurationStatus, node: &str, api: &ApiServer) {
     let ConfigurationStatus { source, sha256, .. } = configuration;
     let version = env!("CARGO_PKG_VERSION");
     info!(version, node, server = %api.url(), configuration = source, sha256, "started");
 }
 
-/// Why it was not in time.
-fn tell_what_is_left(status: Option<&Status>) {
+/// Logs why `--once` did not finish in time.
+fn log_unfinished(status: Option<&Status>) {
     let Some(status) = status else { return };
-    if let Some(incident) = status
-        .api
-        .last_error
-        .as_ref()
-        .filter(|_| !status.api.watching)
+    if let Some(incident) = &status.api.last_error
+        && !status.api.watching
     {
         error!(
             error = incident.message,
@@ -147,16 +152,12 @@ fn tell_what_is_left(status: Option<&Status>) {
     }
     if status.rules.iter().all(|rule| rule.done) {
         error!(
-            "not in time: the taints are gone, but Karpenter has not registered the node, or the last look failed"
+            "not in time: the taints are gone, but Karpenter has not registered the node, or the last read of the node failed"
         );
     }
     for rule in status.rules.iter().filter(|rule| !rule.done) {
-        let RuleStatus {
-            name,
-            decision,
-            denied,
-            ..
-        } = rule;
+        let name = &rule.name;
+        let (decision, denied) = (rule.decision, &rule.denied);
         error!(rule = name, decision, denied, "not in time");
         for gate in rule.gates.iter().filter(|gate| gate.state != State::Open) {
             error!(

@@ -6,13 +6,12 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 use tracing::{error, info};
 
-use super::{Failure, by, deadline};
+use super::{Failure, deadline_in, finish_by};
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
 use crate::gate::State;
-use crate::gate::observation::{NodeSnapshot, ObservationContext};
-use crate::gate::run::GateContext;
 use crate::gate::run::RuleGates;
+use crate::gate::{GateContext, NodeSnapshot};
 use crate::rule::RuleState;
 
 pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
@@ -20,10 +19,10 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
         gates,
         timeout: limit,
     } = args;
-    let deadline = deadline(limit);
+    let deadline = deadline_in(limit);
     let mut rules = Vec::new();
     let work = all_open(gates.configuration(deadline).await?, &mut rules);
-    if by(deadline, work).await.is_some() {
+    if finish_by(deadline, work).await.is_some() {
         info!("every gate is open");
         return Ok(Exit::Done);
     }
@@ -43,15 +42,12 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
 /// Returns when every gate of every rule has been open for the rule's `stableFor`.
 async fn all_open(configuration: Configuration, rules: &mut Vec<RuleGates>) {
     let (updates, mut reported) = mpsc::channel(16);
-    let context = GateContext {
-        updates,
-        observation: ObservationContext::none(),
-    };
+    let context = GateContext::without_api_server(updates);
     let mut states = Vec::new();
     for rule in configuration.rules {
         let mut gates = RuleGates::new(&rule, context.clone());
         gates.run(Instant::now(), 0);
-        gates.see(Instant::now(), &NodeSnapshot::default());
+        gates.observe_node(Instant::now(), &NodeSnapshot::default());
         let mut state = RuleState::new(rule, None);
         state.observe(Instant::now(), gates.together());
         rules.push(gates);
@@ -66,7 +62,7 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<RuleGates>) {
             Some(update) = reported.recv() => {
                 let now = Instant::now();
                 for (gates, state) in rules.iter_mut().zip(&mut states) {
-                    if gates.take(now, &update) {
+                    if gates.apply(now, &update) {
                         state.observe(now, gates.together());
                     }
                 }

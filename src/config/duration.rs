@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use jiff::fmt::friendly::SpanParser;
 use serde::{Serialize, Serializer};
 
+use super::read::{Cursor, Value};
 use crate::syntax::Syntax;
 
 /// The longest that the file may ask for.
@@ -23,10 +24,34 @@ pub(super) const DURATION: Syntax = Syntax {
     holds: |text| parse(text).is_some(),
 };
 
-/// Reads `90s`, `1m30s`, `500ms` and whatever else [`jiff`]'s friendly format has, up to [`MAX`].
-pub(super) fn parse(text: &str) -> Option<Duration> {
+/// Reads `90s`, `1m30s`, `500ms` and everything else that [`jiff`]'s friendly format has, up to [`MAX`].
+fn parse(text: &str) -> Option<Duration> {
     let duration = SpanParser::new().parse_unsigned_duration(text).ok()?;
     (duration <= MAX).then_some(duration)
+}
+
+/// The same for the command line. The error is a whole message: `must be …`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    parse(text).ok_or_else(|| DURATION.refusal(text))
+}
+
+impl Cursor<'_> {
+    pub(super) fn duration(&self) -> Option<Duration> {
+        let duration = match self.value() {
+            Value::String(text) => parse(text),
+            _ => None,
+        };
+        duration.or_else(|| self.mismatch(DURATION.expected))
+    }
+
+    /// A duration that is not shorter than `least`, for this `reason`.
+    pub(super) fn duration_from(&self, least: Duration, reason: &str) -> Option<Duration> {
+        let duration = self.duration()?;
+        if duration < least {
+            self.report(format!("must be {} or more: {reason}", shown(least)));
+        }
+        Some(duration)
+    }
 }
 
 /// `1m 30s`, which [`parse`] reads back.
@@ -39,35 +64,23 @@ pub(crate) fn shown(value: Duration) -> String {
     }
 }
 
-/// As [`shown`].
-pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&shown(*value))
-}
-
-/// As [`shown`]; `None` is to be skipped.
-#[expect(clippy::ref_option, reason = "serde calls it with the field")]
-pub(super) fn serialize_some<S: Serializer>(
-    value: &Option<Duration>,
+/// A duration, or an `Option` of one, as [`shown`].
+pub(super) fn serialize<S: Serializer>(
+    value: &(impl Copy + Into<Option<Duration>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    value.map(shown).serialize(serializer)
+    (*value).into().map(shown).serialize(serializer)
 }
 
 /// Seconds, with a fraction where there is one.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "configured durations are small and not negative"
-)]
 pub(super) fn serialize_seconds<S: Serializer>(
     value: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let seconds = value.as_secs_f64();
-    if seconds.fract() == 0.0 {
-        (seconds as u64).serialize(serializer)
+    if value.subsec_nanos() == 0 {
+        value.as_secs().serialize(serializer)
     } else {
-        seconds.serialize(serializer)
+        value.as_secs_f64().serialize(serializer)
     }
 }
 
@@ -90,61 +103,21 @@ mod tests {
         }
     }
 
-    /// The library reads more than the documents tell of.
+    /// The library reads more than the documents describe.
     #[test]
     fn the_schema_refuses_no_duration_that_is_read() {
         let schema = jsonschema::validator_for(DURATION.schema().as_value()).unwrap();
         let numbers = ["0", "1", "1.5", "1,5", "1."];
-        let units = [
-            "h",
-            "hr",
-            "hrs",
-            "hour",
-            "hours",
-            "m",
-            "min",
-            "mins",
-            "minute",
-            "minutes",
-            "s",
-            "sec",
-            "secs",
-            "second",
-            "seconds",
-            "ms",
-            "msec",
-            "msecs",
-            "milli",
-            "millis",
-            "millisecond",
-            "milliseconds",
-            "us",
-            "usec",
-            "usecs",
-            "µs",
-            "µsec",
-            "µsecs",
-            "micro",
-            "micros",
-            "microsecond",
-            "microseconds",
-            "ns",
-            "nsec",
-            "nsecs",
-            "nano",
-            "nanos",
-            "nanosecond",
-            "nanoseconds",
-            "d",
-            "days",
-            ":00:30",
-            ":00:30.5",
-        ];
+        let units = "h hr hrs hour hours m min mins minute minutes s sec secs second seconds ms msec \
+                     msecs milli millis millisecond milliseconds us usec usecs µs µsec µsecs micro \
+                     micros microsecond microseconds ns nsec nsecs nano nanos nanosecond nanoseconds \
+                     d days :00:30 :00:30.5";
         let gaps = ["", " ", ", ", "\t\n", " ,"];
         let parts = numbers.iter().flat_map(|number| {
-            let quantities = gaps
-                .iter()
-                .flat_map(move |gap| units.map(|unit| format!("{number}{gap}{unit}")));
+            let quantities = gaps.iter().flat_map(move |gap| {
+                let units = units.split(' ');
+                units.map(move |unit| format!("{number}{gap}{unit}"))
+            });
             quantities.collect::<Vec<_>>()
         });
         let parts: Vec<_> = parts.collect();

@@ -1,54 +1,32 @@
 //! The configuration: one YAML file, read strictly into validated values.
 //!
-//! [`parse`] is pure; [`load`] reads a file. Text → `tree` (YAML with places) → `cursor`, `fields` (values by name,
-//! problems collected) → `rules`, `rule_options`, `taints`, `gates`, `network`, `objects` (meaning). The types have the
-//! shape and the field names of the file, so that [`parse`] reads again what [`show`] writes, and [`schema`] is their
-//! JSON Schema.
+//! [`parse`] is pure; [`load`] reads a file. Each type stands beside its reader: `gate` has the gates, one file a kind;
+//! `rule` has everything else of a rule. `read` is how YAML becomes values, and how all problems are found at once.
+//! `conflicts` compares rules with each other. The types have the shape and the field names of the file, so that
+//! [`parse`] reads again what [`show`] writes, and [`schema`] is their JSON Schema.
 
-mod checks;
-mod claims;
-mod cursor;
-mod cycles;
+mod conflicts;
 mod duration;
-mod fields;
-mod file;
-mod flags;
-mod gates;
-mod network;
-mod objects;
-mod observed;
-mod options;
-mod problem;
-mod rule_options;
-mod rules;
+mod gate;
+mod labels;
+mod read;
+mod rule;
 pub mod schema;
-mod taints;
-mod tree;
-mod types;
-mod unique;
-mod url;
+mod taint;
+
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use checks::{
-    Check, CniConfig, Endpoint, Exec, Expect, FileCheck, Grpc, HttpGet, HttpHeader, Scheme,
-    StatusRange, TcpSocket,
-};
+pub use duration::parse_duration;
 pub(crate) use duration::shown as shown_duration;
-pub use file::{load, parse_file, read};
-pub use flags::{
-    parse_duration, parse_image, parse_namespace, parse_network, parse_node_name, parse_path,
-    parse_selinux_type, parse_service_account,
-};
-pub use observed::{Allocatable, CsiDriver, NodeCondition, Observed, Pods};
-pub use options::{Deadline, DeadlineAction, PublishCondition, Retaint};
-pub use problem::{LoadError, Problems};
-pub use types::{Condition, Configuration, Gate, Group, Observation, Probe, Rule, Schedule};
-pub use url::http_get_from_url;
+pub use gate::*;
+pub use read::Problems;
+pub use rule::{Deadline, DeadlineAction, PublishCondition, Retaint, Rule};
 
-use cursor::{Context, Cursor};
-use problem::Problem;
+use crate::text::{file, quoted};
+use read::{Cursor, Names, Value};
 
 /// `apiVersion` of the only version there is.
 pub const API_VERSION: &str = "untaint/v1alpha1";
@@ -70,20 +48,36 @@ struct File<'a> {
     configuration: &'a Configuration,
 }
 
+/// A whole configuration file.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Configuration {
+    /// Report what happens by Events on the Node too. Needs a permission of its own.
+    #[schemars(default)]
+    pub events: bool,
+    /// At least one. Rules do not depend on each other.
+    #[schemars(length(min = 1))]
+    pub rules: Vec<Rule>,
+}
+
 /// Reads the text of a configuration file. The error has all problems of the text, each with its place.
 pub fn parse(text: &str) -> Result<Configuration, Problems> {
-    let root = tree::read(text)?;
-    let context = Context::new(text);
-    let root = Cursor::root(&context, &root);
-    if root.is_null() {
-        return Err(
-            Problem::of_the_whole("is empty; it must have apiVersion, kind and rules").into(),
-        );
-    }
-    match (rules::configuration(&root), context.into_problems()) {
-        (Some(configuration), problems) if problems.is_empty() => Ok(configuration),
-        (_, problems) => Err(Problems::new(problems)),
-    }
+    read::document(text, Configuration::read)
+}
+
+/// [`parse`] with errors that name the file in each line.
+pub fn parse_file(path: &Path, text: &str) -> Result<Configuration, Problems> {
+    parse(text).map_err(|problems| problems.in_file(path))
+}
+
+/// Reads the text of a configuration file.
+pub fn read(path: &Path) -> Result<String, Problems> {
+    file::read(path).map_err(|message| Problems::of_the_whole(message).in_file(path))
+}
+
+/// Reads a configuration file. The error names the file in each of its lines.
+pub fn load(path: &Path) -> Result<Configuration, Problems> {
+    parse_file(path, &read(path)?)
 }
 
 /// Writes a configuration as [`parse`] reads it, with every default filled in.
@@ -98,4 +92,44 @@ pub fn show(configuration: &Configuration) -> String {
         configuration,
     })
     .expect("a configuration is always valid YAML")
+}
+
+impl Configuration {
+    fn read(root: &Cursor<'_>) -> Option<Self> {
+        if root.is_null() {
+            root.report_whole("is empty; it must have apiVersion, kind and rules");
+            return None;
+        }
+        if !matches!(root.value(), Value::Map(_)) {
+            // Another file by mistake, such as a token or a key.
+            return root.secret().mismatch("a mapping");
+        }
+        root.mapping("the file", |fields| {
+            let mut is_foreign = false;
+            for (name, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+                fields.required(name, |field| {
+                    let read = field.parsed(|text| {
+                        let refusal = || format!("must be {expected:?}, not {}", quoted(text));
+                        (text == expected).then_some(()).ok_or_else(refusal)
+                    });
+                    is_foreign |= read.is_none();
+                    read
+                });
+            }
+            if is_foreign {
+                // Every other problem would follow from this one.
+                fields.skip_rest();
+                return None;
+            }
+            let (mut names, mut parts) = (Names::default(), Vec::new());
+            let configuration = Self {
+                events: fields.flag("events"),
+                rules: fields.required("rules", |rules| {
+                    rules.filled_list(|rule| Rule::read(rule, &mut names, &mut parts))
+                }),
+            };
+            conflicts::report(&parts);
+            Some(configuration)
+        })
+    }
 }

@@ -1,10 +1,10 @@
 //! The JSON Schema of the file, for editors and continuous integration.
 //!
-//! It is generated from the types: their fields, words and defaults, and the forms of their strings. It refuses nothing
-//! that the reference allows, and of what [`super::parse`] refuses whatever a schema can tell.
+//! It is generated from the types: their fields, doc comments and defaults, and the forms of their strings. It accepts
+//! everything that the reference allows, and refuses what [`super::parse`] refuses, as far as a schema can.
 //!
-//! The program has its text, 33 KB, which is checked in. To derive it at run time takes 198 KB of the program. So only
-//! `make generate` and the test that holds the text to the types do that, and the linker drops what they use.
+//! The program contains the text of the schema, 33 KB. The code that generates it takes 198 KB, so only `make generate`
+//! and the test that compares the text with the types run it, and the linker drops it from the program.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::File;
 
-/// The schema of the file, in draft 2020-12: what [`generate`] gave when it was last asked.
+/// The schema of the file, in draft 2020-12, as [`generate`] returns it.
 pub const TEXT: &str = include_str!("schema.json");
 
 /// The schema of the file from the types.
@@ -26,7 +26,7 @@ pub fn generate() -> Schema {
         .into_root_schema_for::<File<'_>>()
 }
 
-/// What the parser does alike everywhere, whatever a type says.
+/// What the parser does for every type.
 #[derive(Clone)]
 struct AsTheParser;
 
@@ -48,37 +48,27 @@ impl Transform for AsTheParser {
     }
 }
 
-/// Where a mapping has one of several fields, as a gate has one check, a type has an enum, and its schema a subschema
-/// for each variant. All of their errors would be told at once, and none at its field. So their fields become fields of
-/// the mapping: `oneOf` demands one of those that make the choice, and `dependentSchemas` refuses beside each what
-/// belongs to the others.
+/// A mapping that has one of several fields, as a gate has one check, is an enum in its type, and its schema has a
+/// subschema for each variant. A validator would report the errors of all variants, and none at its field. So the fields
+/// of the variants become fields of the mapping: `oneOf` demands one of those that make the choice, and
+/// `dependentSchemas` refuses beside each of them the fields of the others.
 fn choices_as_fields(mapping: &mut Map<String, Value>) {
     let shapes = shapes(mapping);
-    let required = shapes.iter().map(|shape| shape.required.clone());
-    let always = required
-        .clone()
-        .reduce(|one, other| &one & &other)
-        .unwrap_or_default();
-    let choices: BTreeSet<_> = required
-        .flatten()
-        .filter(|field| !always.contains(field))
-        .collect();
+    let is_in_all = |field: &String| shapes.iter().all(|shape| shape.required.contains(field));
+    let required = shapes.iter().flat_map(|shape| shape.required.clone());
+    let (always, choices): (BTreeSet<_>, BTreeSet<_>) = required.partition(is_in_all);
     if choices.is_empty() {
         return;
     }
-    let mut fields = Map::new();
-    for (name, field) in shapes.iter().flat_map(|shape| &shape.fields) {
-        fields.entry(name).or_insert_with(|| field.clone());
-    }
+    // The first shape that has a field describes it.
+    let fields = shapes.iter().rev().flat_map(|shape| shape.fields.clone());
+    let fields: Map<_, _> = fields.collect();
     let mut beside = Map::new();
     for shape in &shapes {
         let foreign =
             |field: &&String| !shape.fields.contains_key(*field) && !choices.contains(*field);
-        let never: Map<_, _> = fields
-            .keys()
-            .filter(foreign)
-            .map(|field| (field.clone(), false.into()))
-            .collect();
+        let never = fields.keys().filter(foreign);
+        let never: Map<_, _> = never.map(|field| (field.clone(), false.into())).collect();
         if !never.is_empty() {
             let own = shape.required.intersection(&choices);
             beside.extend(own.map(|choice| (choice.clone(), json!({"properties": never}))));
@@ -90,13 +80,8 @@ fn choices_as_fields(mapping: &mut Map<String, Value>) {
     if !always.is_empty() {
         mapping.insert("required".into(), always.into_iter().collect());
     }
-    mapping.insert(
-        "oneOf".into(),
-        choices
-            .iter()
-            .map(|choice| json!({"required": [choice]}))
-            .collect(),
-    );
+    let choices = choices.iter().map(|choice| json!({"required": [choice]}));
+    mapping.insert("oneOf".into(), choices.collect());
     mapping.insert("dependentSchemas".into(), beside.into());
 }
 
@@ -108,32 +93,20 @@ struct Shape {
 
 /// The forms that a mapping may have; a single one, unless it has a choice.
 fn shapes(mapping: &Map<String, Value>) -> Vec<Shape> {
-    let get = |keyword| mapping.get(keyword);
-    let mut fields = get("properties")
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default();
-    let required = get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let required: BTreeSet<_> = required
-        .filter_map(|name| name.as_str().map(str::to_owned))
-        .collect();
+    let list = |keyword| mapping.get(keyword).and_then(Value::as_array);
+    let fields = mapping.get("properties").and_then(Value::as_object);
+    let mut fields = fields.cloned().unwrap_or_default();
+    let required = list("required").into_iter().flatten();
+    let required = required.filter_map(|name| name.as_str().map(str::to_owned));
+    let required: BTreeSet<_> = required.collect();
 
-    let variants = get("anyOf")
-        .or_else(|| get("oneOf"))
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let variants: Vec<_> = variants
-        .filter_map(Value::as_object)
-        .flat_map(shapes)
-        .collect();
+    let variants = list("anyOf").or_else(|| list("oneOf"));
+    let variants = variants.into_iter().flatten().filter_map(Value::as_object);
+    let variants: Vec<_> = variants.flat_map(shapes).collect();
     if variants.is_empty() {
-        // What is said of a variant is said of its field.
+        // The description of a variant is that of its field.
         if let (Some(words), Some(Value::Object(field))) =
-            (get("description"), fields.values_mut().next())
+            (mapping.get("description"), fields.values_mut().next())
         {
             field.entry("description").or_insert_with(|| words.clone());
         }

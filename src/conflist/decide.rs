@@ -8,15 +8,15 @@ use std::time::SystemTime;
 use super::{Network, text};
 use crate::config::CniConfig;
 
-/// Files of which the reason is told; the others are counted.
+/// Files whose reasons are in the message; the others are counted.
 const MAX_REASONS: usize = 4;
 
 /// A file that a runtime considers (see [`super::candidates`]).
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Its name in the directory.
+    /// The name in the directory.
     pub file: OsString,
-    /// What is in it, or why it is invalid.
+    /// `Err` is why the file is invalid.
     pub content: Result<Found, String>,
 }
 
@@ -25,17 +25,16 @@ pub struct Candidate {
 pub struct Found {
     /// With the plugins of `<dir>/<name>/` where libcni appends them.
     pub network: Network,
-    /// When the file was last written.
     pub modified: SystemTime,
-    /// Why a plugin's program cannot run, where that was asked.
+    /// Why a plugin's program cannot run; `None` if it can, or if nobody asked.
     pub program_fault: Option<String>,
 }
 
-/// Decides over the candidates of `expected.dir`, in their order: what was found, or why that is not enough.
+/// Returns what was found among the candidates of `expected.dir`, which are in their order, or why that is not enough.
 ///
-/// The first candidate is the one that containerd picks (`max_conf_num` 1); while it is invalid, containerd loads
-/// nothing, so nothing can open. With `boot`, an accepted file must not be older than that. Candidates are taken
-/// from the iterator only as far as they are needed, so that it may read files one by one.
+/// The first candidate is the one that containerd picks (`max_conf_num` 1). While it is invalid, containerd loads
+/// nothing, so nothing can open. With `boot`, an accepted file must not be older. The iterator may read the files: it is
+/// only advanced as far as necessary.
 pub fn decide(
     expected: &CniConfig,
     boot: Option<SystemTime>,
@@ -56,11 +55,9 @@ pub fn decide(
             first_path.display()
         )
     })?;
+    let first_described = describe(&first_path, &first_found.network);
     let mismatch = match meets(expected, boot, &first_found) {
-        Ok(()) => {
-            let warning = warning(expected, &first_found.network);
-            return Ok(describe(&first_path, &first_found.network) + &warning);
-        }
+        Ok(()) => return Ok(first_described + &warning(expected, &first_found.network)),
         Err(mismatch) => format!("{}: {mismatch}", first_path.display()),
     };
     if expected.first || !has_expectations(expected) {
@@ -68,17 +65,14 @@ pub fn decide(
     }
     let mut reasons = vec![mismatch];
     for candidate in candidates {
-        let path = dir.join(&candidate.file);
         let accepted = candidate.content.and_then(|found| {
             meets(expected, boot, &found)?;
-            Ok(found.network)
+            Ok(describe(&dir.join(&candidate.file), &found.network))
         });
         match accepted {
-            Ok(network) => {
+            Ok(described) => {
                 return Ok(format!(
-                    "{}; the runtime picks another file: {}",
-                    describe(&path, &network),
-                    describe(&first_path, &first_found.network),
+                    "{described}; the runtime picks another file: {first_described}"
                 ));
             }
             Err(reason) => reasons.push(format!("{}: {reason}", candidate.file.display())),
@@ -98,7 +92,7 @@ fn has_expectations(expected: &CniConfig) -> bool {
     expected.network.is_some() || !expected.plugins.is_empty()
 }
 
-/// Says the first expectation that `found` does not meet.
+/// `Err` is the first expectation that `found` does not meet.
 fn meets(expected: &CniConfig, boot: Option<SystemTime>, found: &Found) -> Result<(), String> {
     let Network { name, plugins, .. } = &found.network;
     if let Some(wanted) = &expected.network {
@@ -114,11 +108,8 @@ fn meets(expected: &CniConfig, boot: Option<SystemTime>, found: &Found) -> Resul
     {
         return Err(format!("network {} is {origin}", text::name(name)));
     }
-    let missing: Vec<_> = expected
-        .plugins
-        .iter()
-        .filter(|wanted| !plugins.contains(wanted))
-        .collect();
+    let wanted = expected.plugins.iter();
+    let missing: Vec<_> = wanted.filter(|wanted| !plugins.contains(wanted)).collect();
     if !missing.is_empty() {
         return Err(format!(
             "plugin {} is not in the chain {}",

@@ -1,7 +1,7 @@
 //! One configuration file, read as libcni reads it.
 //!
-//! Where a key is there twice, the last one counts, as in Go. Stricter than Go: no invalid UTF-8, no unpaired
-//! surrogates, 128 levels instead of 10,000, and one spelling of a key.
+//! Of two equal keys the last one counts, as in Go. Stricter than Go: no invalid UTF-8, no unpaired surrogates, 128 levels
+//! instead of 10,000, and one spelling of a key.
 
 use std::ffi::OsStr;
 
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::shape::{Shape, text};
 use super::{has_extension, text as message};
+use crate::syntax::NETWORK_NAME;
 
 /// `types.PluginConf` (libcni `pkg/types/types.go`): a wrong type in any of these fields fails the whole file.
 const PLUGIN: Shape = Shape::Struct(&[
@@ -36,7 +37,7 @@ const PLUGIN: Shape = Shape::Struct(&[
     ),
 ]);
 
-/// A valid network configuration, as far as it decides anything here.
+/// The part of a valid network configuration that matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     /// Follows the SPEC's name rule.
@@ -48,9 +49,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Reads the file called `file`; what is wrong with it otherwise.
-    ///
-    /// An empty chain is only a fault once it is known what [`Self::appends_directory`] brings.
+    /// Reads the file called `file`. An empty chain is only a fault once the plugins that [`Self::appends_directory`] adds
+    /// are known.
     pub fn parse(file: &OsStr, contents: &[u8]) -> Result<Self, String> {
         let value = json(contents)?;
         let network = if has_extension(file, ".conflist") {
@@ -58,12 +58,14 @@ impl Network {
         } else {
             Self::from_plugin(&value)
         }?;
-        if follows_name_rule(&network.name) {
+        // libcni checks this rule only when a pod starts (`ValidateNetworkName`), which is too late. The rule also keeps
+        // `<dir>/<name>` inside the directory.
+        if NETWORK_NAME.check(&network.name).is_ok() {
             Ok(network)
         } else {
+            let name = message::name(&network.name);
             Err(format!(
-                "the network name \"{}\" has characters that are not allowed",
-                message::name(&network.name)
+                "the network name \"{name}\" has characters that are not allowed"
             ))
         }
     }
@@ -71,17 +73,15 @@ impl Network {
     /// `NetworkConfFromBytes`.
     fn from_list(value: &Value) -> Result<Self, String> {
         let list = value.as_object().ok_or("must be a JSON object")?;
-        let name = match list.get("name") {
-            None => return Err("no `name`".into()),
-            Some(name) => name.as_str().ok_or("`name` must be a string")?,
-        };
+        let name = list.get("name").ok_or("no `name`")?;
+        let name = name.as_str().ok_or("`name` must be a string")?;
         check_versions(list)?;
         flag(list, "disableCheck")?;
         flag(list, "disableGC")?;
         let inlined_only = flag(list, "loadOnlyInlinedPlugins")?;
         let plugins = match list.get("plugins") {
             None if inlined_only => {
-                return Err("no `plugins`, but `loadOnlyInlinedPlugins`".into());
+                return Err("`loadOnlyInlinedPlugins` is true, but there are no `plugins`".into());
             }
             None => Vec::new(),
             Some(plugins) => inlined(plugins)?,
@@ -95,12 +95,9 @@ impl Network {
 
     /// `ConfFromFile` and `ConfListFromConf`.
     fn from_plugin(value: &Value) -> Result<Self, String> {
-        let plugin = plugin(value).map_err(|fault| {
-            if value.get("plugins").is_some() {
-                format!("{fault}: a list of plugins must be in a *.conflist file")
-            } else {
-                fault
-            }
+        let plugin = plugin(value).map_err(|fault| match value.get("plugins") {
+            Some(_) => format!("{fault}: a list of plugins must be in a *.conflist file"),
+            None => fault,
         })?;
         let name = text(value, "name").ok_or("no `name`")?;
         Ok(Self {
@@ -169,10 +166,8 @@ fn check_version(key: &str, version: &str) -> Result<(), String> {
     if version.is_empty() || parts.by_ref().take(3).all(is_number) && parts.next().is_none() {
         Ok(())
     } else {
-        Err(format!(
-            "`{key}` has \"{}\", which is no version",
-            message::name(version)
-        ))
+        let version = message::name(version);
+        Err(format!("`{key}` has \"{version}\", which is not a version"))
     }
 }
 
@@ -185,15 +180,6 @@ fn flag(list: &Map<String, Value>, key: &str) -> Result<bool, String> {
         Some(Value::String(flag)) if flag.eq_ignore_ascii_case("false") => Ok(false),
         Some(_) => Err(format!("`{key}` must be true or false")),
     }
-}
-
-/// The SPEC's rule for `name`. libcni only looks at it when a pod starts (`ValidateNetworkName`): too late for us,
-/// and it also keeps `<dir>/<name>` inside the directory.
-fn follows_name_rule(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
 #[cfg(test)]

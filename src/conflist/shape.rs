@@ -19,7 +19,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Says where `value` is not of this type.
+    /// `Err` is where `value` is not of this type.
     pub(super) fn check(&self, value: &Value) -> Result<(), String> {
         match (self, value) {
             (Self::Any, _)
@@ -62,7 +62,7 @@ fn check_field(object: &Map<String, Value>, key: &str, shape: &Shape) -> Result<
     };
     // Which one Go takes depends on their order in the file.
     if values.next().is_some() {
-        return Err(format!("`{key}` is there in two spellings"));
+        return Err(format!("`{key}` appears in two spellings"));
     }
     shape
         .check(value)

@@ -1,4 +1,4 @@
-//! Texts of others in messages of ours.
+//! Names from other people's files in messages.
 
 use std::fmt::Write;
 
@@ -6,9 +6,8 @@ use crate::text::printable;
 
 /// Characters of a message. Kubernetes allows 1024 bytes in an Event's note.
 const MAX_CHARS: usize = 900;
-/// Characters of one name inside a message, so that it cannot push the rest out.
+/// Characters of one name in a message, so that it leaves room for the rest.
 const MAX_NAME_CHARS: usize = 64;
-/// Names of one list inside a message.
 const MAX_NAMES: usize = 8;
 
 /// `message` as one line of bounded length, in which only printable characters are left as they are.
@@ -16,12 +15,10 @@ pub fn one_line(message: &str) -> String {
     printable(message, MAX_CHARS)
 }
 
-/// A name out of somebody's file.
 pub(super) fn name(name: &str) -> String {
     printable(name, MAX_NAME_CHARS)
 }
 
-/// Several of them.
 pub(super) fn names<S: AsRef<str>>(names: &[S]) -> String {
     let mut text = names
         .iter()

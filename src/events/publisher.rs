@@ -1,4 +1,4 @@
-//! Sends Events, in its own time: so many and no more, and for so long and no longer.
+//! Sends Events in the background. Their number and the time for each of them are limited.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -16,27 +16,26 @@ use tracing::{debug, info, warn};
 use super::{CONTROLLER, bad_file, event};
 use crate::api::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
-use crate::rate_limit::Repetition;
-use crate::rate_limit::TokenBucket;
+use crate::rate_limit::{RepeatFilter, TokenBucket};
 use crate::rule::Notification;
 
-/// The API server takes no longer `reportingInstance`.
+/// The API server's limit for `reportingInstance`, in characters.
 const MAX_INSTANCE: usize = 128;
-/// Events that wait to be sent; those that find no room are given up. It fills only while the API server is away.
+/// Events that wait to be sent. More are dropped. The queue fills only while the API server is away.
 const QUEUE: usize = 64;
-/// An Event that could not be sent for so long is given up: it would bear the time of its sending.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// An Event that could not be sent within this time is dropped, as its timestamp would be the time of sending.
+const MAX_AGE: Duration = Duration::from_mins(1);
 const RETRY_BASE: Duration = Duration::from_secs(1);
-/// Short enough for an Event to be tried more than once within its [`PATIENCE`], unless the server asks for a longer wait.
-/// Those that wait behind one that fails may be too old by its end, and are never tried.
+/// So short that an Event is tried more than once within [`MAX_AGE`], unless the server asks for a longer wait. Events that
+/// wait behind a failing one may get too old without a try.
 const RETRY_CAP: Duration = Duration::from_secs(30);
-/// Those of one rule and reason. Less than what is logged: each is a write to the store of the whole cluster, and may
-/// come from every node at once.
-const OF_A_KIND: TokenBucket = TokenBucket::new(5, Duration::from_mins(1));
-/// For how long kube's recorder takes an Event for a repetition of the one before.
+/// For each rule and reason. Fewer than log lines: each Event is a write to the cluster's etcd, and all nodes may send one
+/// at once.
+const LIMIT: TokenBucket = TokenBucket::new(5, Duration::from_mins(1));
+/// Within this time, kube's recorder counts the same Event as a repetition.
 const REPETITION: Duration = Duration::from_mins(6);
 
-/// The two ends of a queue of Events on this Node.
+/// The two ends of a queue of Events for this Node. Call it on the runtime: the client starts a task.
 pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
     let (queue, waiting) = mpsc::channel(QUEUE);
     let given_up = Arc::default();
@@ -47,14 +46,14 @@ pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
     };
     let publisher = Publisher {
         waiting,
+        client: Arc::clone(&api).kube_client(),
         api,
         node_name,
-        client: None,
         recorders: HashMap::new(),
         tokens: HashMap::new(),
         backoff: Backoff::new(RETRY_BASE),
         next_at: Instant::now(),
-        failure: Repetition::default(),
+        failure: RepeatFilter::default(),
         given_up,
     };
     (sender, publisher)
@@ -63,13 +62,13 @@ pub fn channel(api: Arc<ApiServer>, node_name: String) -> (Sender, Publisher) {
 /// An Event that waits to be sent.
 struct Waiting {
     since: Instant,
-    /// Empty for what is of no rule.
+    /// Empty for an Event that belongs to no rule.
     rule: String,
     node_uid: String,
     event: Event,
 }
 
-/// Where notices go in. Never waits. Clones are switched on and off together.
+/// Queues Events and never waits. Clones are switched on and off together.
 #[derive(Debug, Clone)]
 pub struct Sender {
     queue: mpsc::Sender<Waiting>,
@@ -83,14 +82,14 @@ impl Sender {
         self.on.store(on, Ordering::Relaxed);
     }
 
-    /// Has an Event made of `notice`, if it is worth one and Events are on.
+    /// Queues the Event of `notice`, if it has one and Events are on.
     pub fn send(&self, notice: &Notification) {
         if let (Some(event), Some(node_uid)) = (event(notice), &notice.node_uid) {
             self.enqueue(&notice.rule, node_uid, event);
         }
     }
 
-    /// The same of a configuration file that is bad, with these problems, one a line.
+    /// Queues the Event of a bad configuration file. `problems`: one a line.
     pub fn send_of_bad_file(&self, node_uid: &str, problems: &str) {
         // No rule's name is empty.
         self.enqueue("", node_uid, bad_file(problems));
@@ -112,23 +111,22 @@ impl Sender {
     }
 }
 
-/// Sends what comes out, one request at a time.
+/// Sends the queued Events, one request at a time.
 pub struct Publisher {
     waiting: mpsc::Receiver<Waiting>,
     api: Arc<ApiServer>,
     node_name: String,
-    /// From the first Event on.
-    client: Option<Client>,
-    /// By the note, with the time of the last use. A recorder takes an Event that differs only in its note for a
-    /// repetition, and keeps the first note: the next rule's removal would be a second one of the rule before.
+    client: Client,
+    /// By note, with the time of the last use. A recorder ignores the note when it looks for repetitions: with only one, a
+    /// removal for the next rule would count as a second one for the rule before.
     recorders: HashMap<String, (Instant, Recorder)>,
     /// By rule and reason.
     tokens: HashMap<(String, String), TokenBucket>,
     backoff: Backoff,
-    /// Not before.
+    /// The next request is not sent before this.
     next_at: Instant,
-    failure: Repetition,
-    /// Events, since they were last told of.
+    failure: RepeatFilter,
+    /// Events since the last log line about them.
     given_up: Arc<AtomicU32>,
 }
 
@@ -136,29 +134,29 @@ impl Publisher {
     /// Runs until every [`Sender`] is gone and the queue is empty.
     pub async fn run(mut self) {
         while let Some(waiting) = self.waiting.recv().await {
-            if self.takes(&waiting) {
+            if self.is_allowed(&waiting) {
                 self.publish(&waiting).await;
             } else {
                 let (rule, reason) = (waiting.rule, waiting.event.reason);
-                debug!(rule, reason, "no Event: there are too many of the kind");
+                debug!(rule, reason, "dropped an Event: too many of its kind");
             }
         }
     }
 
-    /// Whether there are not too many of the kind.
-    fn takes(&mut self, waiting: &Waiting) -> bool {
+    /// Takes a token, if there is one for the rule and reason.
+    fn is_allowed(&mut self, waiting: &Waiting) -> bool {
         let now = Instant::now().into_std();
         self.tokens.retain(|_, tokens| !tokens.is_full(now));
         let kind = (waiting.rule.clone(), waiting.event.reason.clone());
-        let tokens = self.tokens.entry(kind).or_insert(OF_A_KIND);
-        let takes = tokens.next_at(now).is_none();
-        if takes {
+        let tokens = self.tokens.entry(kind).or_insert(LIMIT);
+        let is_allowed = tokens.next_at(now).is_none();
+        if is_allowed {
             tokens.take(now);
         }
-        takes
+        is_allowed
     }
 
-    /// Tries until it is there, or is no longer worth it.
+    /// Tries until it succeeds, cannot succeed, or the Event is too old.
     async fn publish(&mut self, waiting: &Waiting) {
         let mut renewed = pin!(self.api.renewed());
         let mut is_refused = false;
@@ -167,7 +165,7 @@ impl Publisher {
                 () = sleep_until(self.next_at) => {}
                 () = &mut renewed, if is_refused => {}
             }
-            if waiting.since.elapsed() > PATIENCE {
+            if waiting.since.elapsed() > MAX_AGE {
                 break;
             }
             match self.try_once(waiting).await {
@@ -176,7 +174,7 @@ impl Publisher {
                     self.failed(&error);
                     is_refused = error.refuses_credentials();
                     renewed.set(self.api.renewed());
-                    if !may_pass(&error) {
+                    if !is_temporary(&error) {
                         break;
                     }
                 }
@@ -191,7 +189,7 @@ impl Publisher {
             kind: Some("Node".into()),
             name: Some(self.node_name.clone()),
             uid: Some(waiting.node_uid.clone()),
-            // No namespace: the Event itself is in `default` then.
+            // Without a namespace, the Event itself is in `default`.
             ..ObjectReference::default()
         };
         let event = &waiting.event;
@@ -199,27 +197,23 @@ impl Publisher {
         let result = self.recorder(&note).publish(event, &regarding).await;
         let result = result.map_err(ApiError::from);
         if result.as_ref().is_err_and(ApiError::is_not_found) {
-            // It was to be a repetition of one that has expired, or that somebody has deleted.
+            // The recorder meant to count a repetition, but the first Event has expired or was deleted.
             self.recorders.remove(&note);
             return Ok(self.recorder(&note).publish(event, &regarding).await?);
         }
         result
     }
 
-    /// The one for this note.
     fn recorder(&mut self, note: &str) -> &Recorder {
         let now = Instant::now();
         self.recorders
             .retain(|_, (used, _)| now - *used < REPETITION);
-        let client = self
-            .client
-            .get_or_insert_with(|| Arc::clone(&self.api).kube_client());
         let fresh = || {
             let reporter = Reporter {
                 controller: CONTROLLER.into(),
                 instance: Some(self.node_name.chars().take(MAX_INSTANCE).collect()),
             };
-            (now, Recorder::new(client.clone(), reporter))
+            (now, Recorder::new(self.client.clone(), reporter))
         };
         let (used, recorder) = self.recorders.entry(note.to_owned()).or_insert_with(fresh);
         *used = now;
@@ -250,9 +244,9 @@ impl Publisher {
 }
 
 /// Whether the same request may succeed later.
-fn may_pass(error: &ApiError) -> bool {
-    let may_pass = |code| matches!(code, 401 | 403 | 408 | 409 | 429) || code >= 500;
-    error.code().is_none_or(may_pass)
+fn is_temporary(error: &ApiError) -> bool {
+    let is_temporary = |code| matches!(code, 401 | 403 | 408 | 409 | 429) || code >= 500;
+    error.code().is_none_or(is_temporary)
 }
 
 #[cfg(test)]

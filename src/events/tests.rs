@@ -50,7 +50,7 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
         (
             RuleEvent::RemovedUnanswered,
             Reason::TaintRemoved,
-            "Found the taint k gone after a removal without an answer (rule cni)",
+            "The taint k is gone after a removal without an answer (rule cni)",
         ),
         (
             RuleEvent::RemovedByOther { ready: false },
@@ -74,7 +74,7 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
                 message: "403: no".into(),
             },
             Reason::PutBackDenied,
-            "The server refused the return of the taint k:NoSchedule (rule cni): 403: no",
+            "The server refused to put back the taint k:NoSchedule (rule cni): 403: no",
         ),
         (
             RuleEvent::Denied {
@@ -83,7 +83,7 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
                 message: "403: no".into(),
             },
             Reason::RemovalDenied,
-            "The server refused the removal of the taint k:NoSchedule (rule cni): 403: no",
+            "The server refused to remove the taint k:NoSchedule (rule cni): 403: no",
         ),
         (
             deadline(DeadlineAction::Keep),
@@ -93,12 +93,12 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
         (
             deadline(DeadlineAction::Remove),
             Reason::DeadlineExceeded,
-            "The taint k has been there for 600 s and is removed all the same (rule cni): agent: 503",
+            "The taint k has been there for 600 s and is removed anyway (rule cni): agent: 503",
         ),
         (
             RuleEvent::Fight,
             Reason::TaintKeepsComingBack,
-            "Somebody keeps putting the taint k back; it is removed less often now (rule cni)",
+            "Somebody keeps putting the taint k back; untaint now removes it less often (rule cni)",
         ),
     ];
     for reason in Reason::ALL
@@ -113,9 +113,10 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
     for (what, reason, note) in table {
         let event = event(&notice(what)).unwrap();
         assert_eq!(event.note.as_deref(), Some(note));
-        assert_eq!(event.reason, reason.as_str());
-        assert_eq!(event.type_, reason.event_type());
-        assert_eq!(event.action, reason.action());
+        let (reason, kind, action) = reason.fields();
+        assert_eq!(event.reason, reason);
+        assert_eq!(event.type_, kind);
+        assert_eq!(event.action, action);
     }
 }
 

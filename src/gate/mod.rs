@@ -1,5 +1,14 @@
-//! Gates: one file a kind. Each has one `check`, which says what it found.
+//! Gates. `probe` has the kinds that ask the node itself, `observation` those that read objects of the API server: one
+//! file a kind.
+//!
+//! - When a probe is asked, and how many answers make a state: `run/worker.rs`, `run/threshold.rs`.
+//! - What the members of an `anyOf` amount to: `run/group.rs`.
+//! - How a gate starts, stops and gets its log line: `run/runner.rs`.
+//! - What the gates of a rule say together: `run/rule_gates.rs`. For how long they must say so (`stableFor`):
+//!   `crate::rule`.
 
+mod context;
+mod freshness;
 pub mod observation;
 pub mod probe;
 pub mod report;
@@ -7,20 +16,23 @@ pub mod run;
 
 use serde::Serialize;
 
-/// Of a gate, or of all gates of a rule together.
+pub use context::{GateContext, NodeSnapshot};
+pub use freshness::{FreshnessTracker, NodeFreshness};
+
+/// The state of a gate, or of all gates of a rule together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// The condition holds. Of a rule: every gate is open.
+    /// Of a rule: every gate is open.
     Open,
-    /// It does not. Of a rule: some gate is closed.
+    /// Of a rule: some gate is closed.
     Closed,
     /// It could not be asked. Of a rule: no gate is closed, and some are unknown.
     Unknown,
 }
 
 impl State {
-    /// The words of logs, status and metrics.
+    /// As logs, status and metrics have it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -30,20 +42,18 @@ impl State {
     }
 }
 
-/// What one evaluation of a gate found, with what a person should know of it.
-///
-/// `unknown` (not evaluated yet, or not to be evaluated now) never removes a taint.
+/// A state and its reason. A taint is only removed while every gate is `Open`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The condition holds; what was seen.
+    /// With what was seen.
     Open(String),
-    /// It does not; the reason, which a person can act on.
+    /// With a reason that a person can act on.
     Closed(String),
-    /// It could not be asked; why.
+    /// With the reason why it could not be asked.
     Unknown(String),
-    /// Nothing has been asked yet.
+    /// No evaluation has ended yet.
     Unevaluated,
-    /// Nothing is asked: the rule has no use for it now.
+    /// The rule does not need the gate now.
     AtRest,
 }
 
@@ -53,7 +63,6 @@ impl Outcome {
         !matches!(self, Self::Unevaluated | Self::AtRest)
     }
 
-    /// Without the words.
     pub fn state(&self) -> State {
         match self {
             Self::Open(_) => State::Open,
@@ -62,22 +71,20 @@ impl Outcome {
         }
     }
 
-    /// Whether the condition holds.
     pub fn is_open(&self) -> bool {
         self.state() == State::Open
     }
 
-    /// Whether it could not be asked.
     pub fn is_unknown(&self) -> bool {
         self.state() == State::Unknown
     }
 
-    /// What was seen, or the reason why it is not open.
+    /// What was seen, or the reason why the gate is not open.
     pub fn message(&self) -> &str {
         match self {
             Self::Open(message) | Self::Closed(message) | Self::Unknown(message) => message,
             Self::Unevaluated => "not evaluated yet",
-            Self::AtRest => "at rest: the rule has no use for it now",
+            Self::AtRest => "not evaluated: the rule does not need this gate now",
         }
     }
 }

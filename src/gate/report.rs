@@ -1,4 +1,4 @@
-//! What a condition reports to the agent's loop.
+//! What evaluations report to the agent's loop.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,65 +6,60 @@ use tokio::sync::mpsc;
 
 use super::Outcome;
 
-/// One evaluation of a gate, from its start until the gate rests or starts afresh. No two in a process are the same,
-/// so that what still arrives of one that is over, or of a gate that is no longer configured, is about nothing.
+/// One evaluation of a gate, from its start until the gate stops or starts again. Unique in the process, so that a late
+/// update of an evaluation that has ended is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evaluation(u64);
 
 impl Evaluation {
-    /// Another one than all before.
     pub(super) fn begin() -> Self {
         static BEGUN: AtomicU64 = AtomicU64::new(0);
         Self(BEGUN.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// Which condition.
+/// Where an update comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// The gate's evaluation.
+pub struct Source {
     pub evaluation: Evaluation,
-    /// Index of the condition in the gate; 0 unless the gate is a group.
-    pub condition: usize,
+    /// The index in the gate's `anyOf`; 0 for any other gate.
+    pub index: usize,
 }
 
-/// A condition's state after a change of it or of its message.
+/// A new state, or a new message.
 #[derive(Debug)]
 pub struct Update {
-    /// Whose.
-    pub place: Place,
-    /// The new state.
+    pub source: Source,
     pub outcome: Outcome,
 }
 
-/// Tells of one condition, when there is something new to tell.
+/// Sends the outcomes of one source, as far as they differ from the one before.
 pub(super) struct Reporter {
-    place: Place,
+    source: Source,
     updates: mpsc::Sender<Update>,
-    told: Option<Outcome>,
+    last: Option<Outcome>,
 }
 
 impl Reporter {
-    pub(super) fn new(place: Place, updates: mpsc::Sender<Update>) -> Self {
+    pub(super) fn new(source: Source, updates: mpsc::Sender<Update>) -> Self {
         Self {
-            place,
+            source,
             updates,
-            told: None,
+            last: None,
         }
     }
 
-    /// The channel is bounded: a busy agent slows its gates down rather than missing a change. When nobody listens any
-    /// more, the task is about to be ended.
-    pub(super) async fn report(&mut self, state: &Outcome) {
-        if self.told.as_ref() != Some(state) {
-            self.told = Some(state.clone());
-            let _ = self
-                .updates
-                .send(Update {
-                    place: self.place,
-                    outcome: state.clone(),
-                })
-                .await;
+    /// Waits while the channel is full: a slot agent slows its gates down, and misses no change.
+    pub(super) async fn report(&mut self, outcome: &Outcome) {
+        if self.last.as_ref() == Some(outcome) {
+            return;
         }
+        self.last = Some(outcome.clone());
+        let update = Update {
+            source: self.source,
+            outcome: outcome.clone(),
+        };
+        // Without a receiver, the task of this evaluation is about to be ended.
+        let _ = self.updates.send(update).await;
     }
 }

@@ -1,10 +1,10 @@
-//! Whom untaint acts as.
+//! The ServiceAccount that untaint uses.
 
 use std::str::FromStr;
 
-use crate::config;
+use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN};
 
-/// The Namespace and the name of untaint's own ServiceAccount, and of all that is made for it.
+/// The Namespace and the name of untaint's own ServiceAccount, and the name of its objects.
 pub const OWN: &str = "untaint";
 
 /// A ServiceAccount.
@@ -17,18 +17,19 @@ pub struct Account {
 }
 
 impl Account {
-    /// The name of what is made for this account. No two accounts share one, so that several forms can stand side by
-    /// side in a cluster; a valid one for every kind of object.
+    /// The name of the objects for this account, valid for every kind of object. Different accounts have different
+    /// names, so several forms can be in one cluster.
     pub fn objects(&self) -> String {
         self.named(OWN)
     }
 
-    /// The same where there is more than one of a kind: of the part that is for `purpose`.
+    /// The name of a further object of the same kind, for `purpose`.
     pub fn objects_for(&self, purpose: &str) -> String {
         self.named(&format!("{OWN}-{purpose}"))
     }
 
-    /// The account stands last, as its name may end in anything: that of `a-events` is not to be that of the events of `a`.
+    /// The account is last, because its name may have any ending: the objects of `a-events` are not the Events objects
+    /// of `a`.
     fn named(&self, what: &str) -> String {
         if self.is_own() {
             return what.into();
@@ -38,12 +39,12 @@ impl Account {
         format!("{what}.{namespace}.{name}")
     }
 
-    /// Whether it is what the DaemonSet has unless told otherwise.
+    /// Whether it is the default account of the DaemonSet.
     pub(super) fn is_own(&self) -> bool {
         self.namespace == OWN && self.name == OWN
     }
 
-    /// Its user name: `MakeUsername` in k8s.io/apiserver/pkg/authentication/serviceaccount.
+    /// The user name: `MakeUsername` in k8s.io/apiserver/pkg/authentication/serviceaccount.
     pub fn user(&self) -> String {
         let Self { namespace, name } = self;
         format!("system:serviceaccount:{namespace}:{name}")
@@ -58,8 +59,8 @@ impl FromStr for Account {
         let (namespace, name) = text
             .split_once(':')
             .ok_or("must be NAMESPACE:NAME, such as monitoring:node-exporter")?;
-        let namespace = config::parse_namespace(namespace);
-        let name = config::parse_service_account(name);
+        let namespace = DNS_LABEL.parse(namespace);
+        let name = DNS_SUBDOMAIN.parse(name);
         Ok(Self {
             namespace: namespace.map_err(|error| format!("the NAMESPACE {error}"))?,
             name: name.map_err(|error| format!("the NAME {error}"))?,

@@ -1,31 +1,30 @@
-//! What a cluster needs to run untaint with a configuration, and not one permission more: RBAC, admission policies and
+//! What a cluster needs to run untaint with a configuration, with the least permissions: roles, admission policies and
 //! the workload, as commented YAML. Pure, and the same text for the same input.
 //!
-//! `rbac` is what the account may ask of the API server, `policy` what of that is let through, `workload` the pods.
+//! `rbac` is what the account may request from the API server, `policy` what the API server allows of that, `workload`
+//! the pods. The text is in YAML templates beside these modules.
 
 mod account;
-mod marker;
-mod mounts;
-mod pieces;
 mod policy;
 mod rbac;
-mod text;
-mod tolerations;
 mod workload;
+mod yaml;
 
 pub use account::{Account, OWN};
-pub use mounts::MountError;
 pub use policy::{Enforcement, Tenants};
+pub use workload::MountError;
 
 use thiserror::Error;
 
 use self::policy::MOST_CHARACTERS;
-use crate::config::{Condition, Configuration, Gate, Observed, Rule};
+use self::yaml::{Values, scalar};
+use crate::config::{Check, Configuration, Gate, ObservedObject, Rule};
 
-const HEAD: &str = "# As `untaint manifests` writes it from a configuration. Change that, and write this anew.\n\n";
+const HEAD: &str =
+    "# Written by `untaint manifests`. Do not edit: change the configuration and run it again.\n\n";
 
 /// The parts of an installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The roles and their bindings.
     Rbac,
@@ -36,7 +35,7 @@ pub enum Part {
 }
 
 /// How untaint gets to the nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A DaemonSet of its own.
     Daemonset,
@@ -49,7 +48,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// As the command line spells it.
+    /// The name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Daemonset => "daemonset",
@@ -59,7 +58,8 @@ impl Form {
         }
     }
 
-    /// Whether the ServiceAccount is for untaint alone. If not, others in its pods have rights of their own.
+    /// Whether only untaint uses the ServiceAccount. Otherwise, it has other permissions for the other programs in its
+    /// pods.
     pub fn has_own_account(self) -> bool {
         self == Self::Daemonset
     }
@@ -71,21 +71,21 @@ pub enum RenderError {
     /// A gate looks at a place that cannot be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
-    /// Pods of others do not run as the DaemonSet's account, whose policy would be replaced by one of theirs.
+    /// The account of the form daemonset. The policies of two forms for one account would replace each other.
     #[error(
-        "the form {0} is for pods of others: name the account that they have, by --namespace and --service-account; \
-         {OWN}:{OWN} is the DaemonSet's"
+        "the form {0} is for the pods of another program: name their account by --namespace and --service-account; \
+         {OWN}:{OWN} is the account of the form daemonset"
     )]
     OwnAccount(&'static str),
     /// Every configured taint has the effect `PreferNoSchedule`.
     #[error(
-        "there is no toleration to refuse: taints of the effect PreferNoSchedule keep no pod away, and no rule has another"
+        "--toleration-policy has no taint to protect: all rules have the effect PreferNoSchedule, which keeps no pod away"
     )]
     NoBarrier,
-    /// Without its policy, the account would have its rights all the same.
+    /// The API server would refuse the policy, and the account would have its permissions without it.
     #[error(
-        "the admission policy {policy} is too long: one of its expressions has {length} characters, and the API server takes \
-         {MOST_CHARACTERS}; divide the rules among several configurations, each with an account of its own"
+        "the admission policy {policy} is too long: one of its expressions has {length} characters, and the API server \
+         accepts at most {MOST_CHARACTERS}; divide the rules among several configurations, each with its own account"
     )]
     TooLong {
         /// Its name.
@@ -100,28 +100,27 @@ pub enum RenderError {
 pub struct Manifests {
     /// The text of the configuration file, as it is mounted.
     pub text: String,
-    /// What it says.
+    /// The same, parsed.
     pub configuration: Configuration,
     /// How untaint gets to the nodes.
     pub form: Form,
-    /// Whom it acts as.
+    /// The ServiceAccount of the pods.
     pub account: Account,
-    /// Its image.
     pub image: String,
-    /// Tolerate what new nodes are known to carry, in place of everything.
+    /// Tolerate only the taints that new nodes usually have, instead of all taints.
     pub exact_tolerations: bool,
-    /// The SELinux type of its containers, where the default one may not use what the gates look at.
+    /// The SELinux type of untaint's containers, if the default type may not use what the gates look at.
     pub selinux_type: Option<String>,
-    /// Have the policy demand that tokens are for the very Node, not for an earlier one of its name.
+    /// The policy refuses tokens for an earlier Node of the same name.
     pub check_node_uid: bool,
-    /// Hold the account to untaint's work with Nodes although it is another's.
+    /// Hold the account to untaint's work with Nodes, with any form.
     pub strict_policy: bool,
-    /// What is asked of the pods of others.
+    /// The policies for the pods of tenants.
     pub tenants: Tenants,
 }
 
 impl Manifests {
-    /// These parts, as one stream of YAML documents.
+    /// The parts as one stream of YAML documents.
     pub fn render(&self, parts: &[Part]) -> Result<String, RenderError> {
         if self.account.is_own() && !self.form.has_own_account() {
             return Err(RenderError::OwnAccount(self.form.as_str()));
@@ -142,27 +141,35 @@ impl Manifests {
         Ok(format!("{HEAD}{}", documents.join("---\n")))
     }
 
-    /// Whether the policy lets the account do with Nodes what the configuration asks for and nothing else.
+    /// The values that all templates have.
+    fn values(&self) -> Values {
+        Values::default()
+            .with("namespace", scalar(&self.account.namespace))
+            .with("accountName", scalar(&self.account.name))
+    }
+
+    /// Whether the policy allows the account no other work with Nodes than that of the configuration.
     fn holds_account(&self) -> bool {
         self.form.has_own_account() || self.strict_policy
     }
 
-    /// The rules that may change something.
+    /// The rules without `dryRun`.
     fn writing_rules(&self) -> impl Iterator<Item = &Rule> {
         self.configuration.rules.iter().filter(|rule| !rule.dry_run)
     }
 
-    /// All conditions of all gates.
-    fn conditions(&self) -> impl Iterator<Item = &Condition> {
+    fn checks(&self) -> impl Iterator<Item = &Check> {
         let gates = self.configuration.rules.iter().flat_map(|rule| &rule.gates);
-        gates.flat_map(Gate::conditions)
+        gates.flat_map(Gate::checks)
     }
 
-    /// What the API server is asked for.
-    fn observed(&self) -> impl Iterator<Item = &Observed> {
-        self.conditions().filter_map(|condition| match condition {
-            Condition::Observation(observation) => Some(&observation.object),
-            Condition::Probe(_) => None,
+    fn observed(&self) -> impl Iterator<Item = &ObservedObject> {
+        self.checks().filter_map(|check| match check {
+            Check::Observation(observation) => Some(&observation.object),
+            Check::Probe(_) => None,
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

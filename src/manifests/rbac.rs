@@ -1,76 +1,86 @@
-//! What the ServiceAccount may ask of the API server.
+//! What the ServiceAccount may request from the API server.
 
 use std::collections::BTreeSet;
 
-use super::marker::Marker;
-use super::pieces::LABELS;
-use super::text::{indent, scalar};
-use super::{Account, Manifests};
-use crate::config::Observed;
+use super::yaml::scalar;
+use super::{Manifests, policy};
+use crate::config::ObservedObject;
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Right<'m> {
+    InCluster(&'static str),
+    /// The purpose in the role's name, the namespace and the rules.
+    InNamespace(&'static str, &'m str, &'static str),
+}
+
+/// What a gate of this kind needs besides the permissions for Nodes.
+fn of_kind(object: &ObservedObject) -> Option<Right<'_>> {
+    match object {
+        ObservedObject::CsiDriver(_) => Some(Right::InCluster(CSI_NODES)),
+        ObservedObject::Pods(pods) => Some(Right::InNamespace("pods", &pods.namespace, PODS)),
+        ObservedObject::NodeCondition(_) | ObservedObject::Allocatable(_) => None,
+    }
+}
 
 /// The roles that the configuration needs, each with its binding.
 pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
-    let account = &manifests.account;
-    let mut documents = Vec::from(role(
-        account,
-        None,
-        &account.objects(),
-        &cluster_rules(manifests),
-    ));
-    for namespace in namespaces_of_pods(manifests) {
-        documents.extend(role(
-            account,
-            Some(namespace),
-            &account.objects_for("pods"),
-            PODS,
-        ));
+    let mut needed = vec![Right::InCluster(NODES)];
+    if manifests.writing_rules().next().is_some() {
+        needed.push(Right::InCluster(PATCH_NODES));
+    }
+    needed.extend(
+        manifests
+            .observed()
+            .filter_map(of_kind)
+            .collect::<BTreeSet<_>>(),
+    );
+    if manifests
+        .writing_rules()
+        .any(|rule| rule.publish_condition.is_some())
+    {
+        needed.push(Right::InCluster(NODES_STATUS));
     }
     if manifests.configuration.events {
-        documents.extend(role(
-            account,
-            Some("default"),
-            &account.objects_for("events"),
-            EVENTS,
-        ));
+        // A Node has no namespace. Its Events are in this one.
+        needed.push(Right::InNamespace("events", "default", EVENTS));
     }
+    let account = &manifests.account;
+    let mut cluster_rules = String::new();
+    let mut documents = Vec::new();
+    for right in needed {
+        match right {
+            Right::InCluster(rules) => cluster_rules.push_str(rules),
+            Right::InNamespace(purpose, namespace, rules) => {
+                let name = account.objects_for(purpose);
+                documents.push(role(manifests, Some(namespace), &name, rules));
+            }
+        }
+    }
+    cluster_rules.push_str(&policy::role_rules(manifests));
+    documents.insert(0, role(manifests, None, &account.objects(), &cluster_rules));
     documents
 }
 
-const PODS: &str = r#"- apiGroups: [""]
-  # untaint asks only for the pods of its own node that have the labels of the gate. RBAC cannot say so: whoever has the
-  # token can read every pod of this namespace.
-  resources: [pods]
-  # A list comes first where the server refuses streaming lists.
-  verbs: [list, watch]
-"#;
-
-/// The Events of a Node are in the namespace default, since it has none of its own.
-const EVENTS: &str = "- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs:
-  - create
-  # The same again within some minutes is one Event that counts.
-  - patch
-";
-
 const NODES: &str = r#"- apiGroups: [""]
-  # Taints are in the spec: what is done to them needs no right to nodes/status.
+  # Taints are in the spec, so untaint needs no permission for nodes/status to change them.
   resources: [nodes]
   verbs:
-  # Its own Node, by the field selector metadata.name. Where the server refuses streaming lists, a list comes first.
+  # Of its own Node, by the field selector metadata.name. If the server does not support streaming lists, it lists
+  # first.
   - list
   - watch
-  # The Node as it is now: after a conflict or an answer that never came, and for the last look of `run --once`.
+  # The current Node: after a conflict, after a request without an answer, and at the end of `run --once`.
   - get
 "#;
 
-const PATCH: &str =
+/// After [`NODES`].
+const PATCH_NODES: &str =
     "  # A JSON Patch that tests the Node's uid and the taint before it removes the taint.
   - patch
 ";
 
 const CSI_NODES: &str = "- apiGroups: [storage.k8s.io]
-  # For csiDriver: the CSINode of its own Node.
+  # For csiDriver gates: the CSINode of its own Node.
   resources: [csinodes]
   verbs: [list, watch]
 ";
@@ -81,63 +91,29 @@ const NODES_STATUS: &str = r#"- apiGroups: [""]
   verbs: [patch]
 "#;
 
-fn cluster_rules(manifests: &Manifests) -> String {
-    let mut rules = String::from(NODES);
-    if manifests.writing_rules().next().is_some() {
-        rules.push_str(PATCH);
-    }
-    if manifests
-        .observed()
-        .any(|object| matches!(object, Observed::CsiDriver(_)))
-    {
-        rules.push_str(CSI_NODES);
-    }
-    if manifests
-        .writing_rules()
-        .any(|rule| rule.publish_condition.is_some())
-    {
-        rules.push_str(NODES_STATUS);
-    }
-    rules.push_str(&Marker::of(manifests).role());
-    rules
-}
+const PODS: &str = r#"- apiGroups: [""]
+  # For pods gates. untaint asks only for pods of its own node with the labels of the gate. RBAC cannot restrict that:
+  # with the token, every pod of this namespace can be read.
+  resources: [pods]
+  # If the server does not support streaming lists, untaint lists first.
+  verbs: [list, watch]
+"#;
 
-fn namespaces_of_pods(manifests: &Manifests) -> BTreeSet<&str> {
-    let namespaces = manifests.observed().filter_map(|object| match object {
-        Observed::Pods(pods) => Some(pods.namespace.as_str()),
-        _ => None,
-    });
-    namespaces.collect()
-}
+const EVENTS: &str = "- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs:
+  - create
+  # If something happens again within some minutes, untaint raises the count of the same Event.
+  - patch
+";
 
-/// A role, of the cluster where it has no namespace, and its binding to the account.
-fn role(account: &Account, namespace: Option<&str>, name: &str, rules: &str) -> [String; 2] {
-    let kind = if namespace.is_some() {
-        "Role"
-    } else {
-        "ClusterRole"
+/// A Role or, without a namespace, a ClusterRole, with its binding to the account.
+fn role(manifests: &Manifests, namespace: Option<&str>, name: &str, rules: &str) -> String {
+    let (kind, place) = match namespace {
+        Some(namespace) => ("Role", format!("namespace: {}", scalar(namespace))),
+        None => ("ClusterRole", String::new()),
     };
-    let head = |kind: &str| {
-        let place = namespace.map(|namespace| format!("  namespace: {}\n", scalar(namespace)));
-        let place = place.unwrap_or_default();
-        format!(
-            "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata:\n{LABELS}  name: {name}\n{place}"
-        )
-    };
-    let subject = format!(
-        "- kind: ServiceAccount\n  name: {}\n  namespace: {}\n",
-        scalar(&account.name),
-        scalar(&account.namespace)
-    );
-    [
-        format!("{}rules:\n{rules}", head(kind)),
-        format!(
-            "{}roleRef:\n{}subjects:\n{subject}",
-            head(&format!("{kind}Binding")),
-            indent(
-                &format!("apiGroup: rbac.authorization.k8s.io\nkind: {kind}\nname: {name}"),
-                2
-            ),
-        ),
-    ]
+    let values = manifests.values().with("kind", kind).with("name", name);
+    let values = values.with("inNamespace", place).with("rules", rules);
+    values.fill(include_str!("rbac/role.yaml"))
 }

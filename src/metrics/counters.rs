@@ -1,4 +1,4 @@
-//! What happened to the rules, from the notices.
+//! Counters and histograms of the rules, from notifications.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +12,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::family;
 use crate::rule::{Notification, RuleEvent};
 
-/// Seconds from the first sight of a taint: a node takes seconds to minutes to be ready, and a deadline is 600 unless
-/// configured otherwise. There are few, as each is a series a rule and node.
+/// Seconds from the first sight of a taint. A node takes seconds to minutes to be ready, and the default deadline is 600 s.
+/// Each bucket is a series per rule and node, so there are few.
 const SEEN_BUCKETS: [f64; 10] = [0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0];
-/// Seconds from when a rule was ready: milliseconds for the write alone, seconds where it was refused or had no answer,
-/// minutes while Karpenter has not registered the node.
+/// Seconds from when a rule was ready: milliseconds for the write alone, seconds if it was refused or had no answer, minutes
+/// while Karpenter has not registered the node.
 const READY_BUCKETS: [f64; 8] = [0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
 
 type Pick<T> = fn(&RuleCounts) -> T;
@@ -24,12 +24,12 @@ type Pick<T> = fn(&RuleCounts) -> T;
 const COUNTERS: [(&str, &str, Pick<u64>); 6] = [
     (
         "untaint_rule_removals",
-        "Taints removed, those included whose removal had no answer.",
+        "Taints removed, including those whose removal had no answer.",
         |rule| rule.removals,
     ),
     (
         "untaint_rule_removals_by_others",
-        "Times that somebody else removed the taint before the rule was ready.",
+        "Removals of the taint by somebody else before the rule was ready.",
         |rule| rule.removals_by_others,
     ),
     (
@@ -49,7 +49,7 @@ const COUNTERS: [(&str, &str, Pick<u64>); 6] = [
     ),
     (
         "untaint_rule_put_backs",
-        "Times that the taint was put back because a gate had closed.",
+        "Times that the taint was put back because a gate closed.",
         |rule| rule.put_backs,
     ),
 ];
@@ -67,7 +67,7 @@ const HISTOGRAMS: [(&str, &str, Pick<Histogram>); 2] = [
     ),
 ];
 
-/// What is counted of each rule. Clones count together.
+/// The counters and histograms of each rule. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Counters(Arc<Mutex<BTreeMap<String, RuleCounts>>>);
 
@@ -99,17 +99,17 @@ impl Default for RuleCounts {
 }
 
 impl Counters {
-    /// A rule of this name is followed from now on.
+    /// Starts to count what happens to this rule, from 0.
     pub fn begin(&self, rule: &str) {
         self.rules().insert(rule.to_owned(), RuleCounts::default());
     }
 
-    /// It is followed no more.
+    /// Removes the metrics of this rule.
     pub fn forget(&self, rule: &str) {
         self.rules().remove(rule);
     }
 
-    /// Takes in what happened to a rule that is followed.
+    /// Counts what happened to a rule, unless it was forgotten.
     pub fn count(&self, notice: &Notification) {
         let mut rules = self.rules();
         let Some(rule) = rules.get_mut(&notice.rule) else {
@@ -140,16 +140,17 @@ impl Counters {
 
     pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let rules = self.rules();
-        for (name, help, pick) in COUNTERS {
-            let series = rules
+        let labelled = || {
+            rules
                 .iter()
-                .map(|(rule, counts)| ([("rule", rule.as_str())], ConstCounter::new(pick(counts))));
+                .map(|(rule, counts)| ([("rule", rule.as_str())], counts))
+        };
+        for (name, help, pick) in COUNTERS {
+            let series = labelled().map(|(label, counts)| (label, ConstCounter::new(pick(counts))));
             family(encoder, name, help, series)?;
         }
         for (name, help, pick) in HISTOGRAMS {
-            let series = rules
-                .iter()
-                .map(|(rule, counts)| ([("rule", rule.as_str())], pick(counts)));
+            let series = labelled().map(|(label, counts)| (label, pick(counts)));
             family(encoder, name, help, series)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! `/metrics`: what is counted, and gauges that are read from the status snapshot when they are asked for.
+//! `/metrics`: counters, and gauges that are read from the status snapshot at each scrape.
 
 mod counters;
 mod gauges;
@@ -20,7 +20,7 @@ use crate::api::traffic::Traffic;
 use crate::status::Status;
 pub use counters::Counters;
 
-/// Of the page. Every scraper takes this format, whatever else it asks for.
+/// Of the page. Every scraper accepts this format.
 pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
 /// All metrics.
@@ -28,7 +28,6 @@ pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 pub struct Metrics(Registry);
 
 impl Metrics {
-    /// Of the API requests, of the last `status` and of what is counted of its rules.
     pub fn new(
         traffic: &Traffic,
         status: watch::Receiver<Option<Status>>,
@@ -37,7 +36,7 @@ impl Metrics {
         let mut registry = Registry::default();
         registry.register(
             "untaint_build",
-            "The program",
+            "The version of the program",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -51,7 +50,6 @@ impl Metrics {
         Self(registry)
     }
 
-    /// The page, of [`CONTENT_TYPE`].
     pub fn page(&self) -> Result<String, fmt::Error> {
         let mut page = String::new();
         prometheus_text::encode(&mut page, &self.0)?;
@@ -59,7 +57,7 @@ impl Metrics {
     }
 }
 
-/// What goes by the configuration: every rule and gate of the status has all its series, and no other has any.
+/// The metrics of rules and gates. Those of the current configuration have all their series, and others have none.
 #[derive(Debug)]
 struct Snapshot {
     status: watch::Receiver<Option<Status>>,

@@ -9,7 +9,7 @@ use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::request;
 
 use crate::api::watch::Collection;
-use crate::api::{ApiError, ApiServer, valid};
+use crate::api::{ApiError, ApiServer, Verb};
 use patch::Change;
 use serde_json::Value;
 use view::NodeView;
@@ -26,16 +26,16 @@ pub fn collection(name: &str) -> Collection {
 
 /// Reads the Node as etcd has it now: no `resourceVersion`, hence no cache.
 pub async fn get(api: &ApiServer, name: &str) -> Result<NodeView, ApiError> {
-    let request = request::Request::new(NODES).get(name, &GetParams::default());
-    let node: NodeView = api.request(valid(request)?).await?;
+    let request = request::Request::new(NODES).get(name, &GetParams::default())?;
+    let node: NodeView = api.request(Verb::Get, request).await?;
     about(node, name, None)
 }
 
 /// Sends one change, and returns the Node as the server has it afterwards.
 pub async fn patch(api: &ApiServer, name: &str, change: &Change) -> Result<NodeView, ApiError> {
     let patch = Patch::Json::<()>(change.operations.clone());
-    let request = request::Request::new(NODES).patch(name, &params(), &patch);
-    let node: NodeView = api.request(valid(request)?).await?;
+    let request = request::Request::new(NODES).patch(name, &params(), &patch)?;
+    let node: NodeView = api.request(Verb::Patch, request).await?;
     about(node, name, Some(&change.uid))
 }
 
@@ -51,8 +51,8 @@ pub async fn dry_run(
         ..params()
     };
     let patch = Patch::Json::<()>(operations);
-    let request = request::Request::new(NODES).patch(name, &params, &patch);
-    let node: NodeView = api.ask(valid(request)?).await?;
+    let request = request::Request::new(NODES).patch(name, &params, &patch)?;
+    let node: NodeView = api.request_unrecorded(Verb::DryRun, request).await?;
     about(node, name, Some(uid))
 }
 
@@ -65,8 +65,9 @@ pub async fn patch_status(
     patch: &Value,
 ) -> Result<NodeView, ApiError> {
     let patch = Patch::Strategic(patch);
-    let request = request::Request::new(NODES).patch_subresource("status", name, &params(), &patch);
-    let node: NodeView = api.request_best_effort(valid(request)?).await?;
+    let request =
+        request::Request::new(NODES).patch_subresource("status", name, &params(), &patch)?;
+    let node: NodeView = api.request_best_effort(Verb::Patch, request).await?;
     about(node, name, Some(uid))
 }
 

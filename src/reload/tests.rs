@@ -60,7 +60,7 @@ impl Scene {
     /// Why the file is bad.
     async fn failed(&mut self) -> String {
         match self.next().await {
-            Reload::Told(status) if status.failing => status.last_failure.unwrap().message,
+            Reload::Kept(status) if status.failing => status.last_failure.unwrap().message,
             other => panic!("{other:?}"),
         }
     }
@@ -200,7 +200,7 @@ async fn a_file_system_that_hangs_is_told_of_and_holds_up_nothing_else() {
 fn followed() -> Followed {
     Followed {
         status: status("config.yaml".into(), Some(sha256(&text("start")))),
-        allowance: Allowance::default(),
+        allowance: TokenBucket::LOG_LINES,
     }
 }
 
@@ -217,7 +217,7 @@ fn a_bad_text_leaves_the_active_configuration_and_is_told_once_until_it_is_bad_i
     let mut followed = followed();
     let active = followed.status.clone();
     let missing = || config::read(Path::new("/does/not/exist")).map(|_| None);
-    let Some(Reload::Told(status)) = followed.take(missing()) else {
+    let Some(Reload::Kept(status)) = followed.apply(missing()) else {
         panic!("not told");
     };
     assert_eq!(
@@ -228,10 +228,10 @@ fn a_bad_text_leaves_the_active_configuration_and_is_told_once_until_it_is_bad_i
         (&status.sha256, status.loaded),
         (&active.sha256, active.loaded)
     );
-    assert_eq!(followed.take(missing()), None);
+    assert_eq!(followed.apply(missing()), None);
 
     let empty = looked(&followed, "");
-    let Some(Reload::Told(status)) = followed.take(empty) else {
+    let Some(Reload::Kept(status)) = followed.apply(empty) else {
         panic!("not told");
     };
     assert_eq!((status.failing, status.failed_reloads), (true, 2));
@@ -242,18 +242,18 @@ fn a_bad_text_leaves_the_active_configuration_and_is_told_once_until_it_is_bad_i
 fn the_active_text_is_no_reload_and_ends_a_failure() {
     let mut followed = followed();
     let same = looked(&followed, &text("start"));
-    assert_eq!(followed.take(same), None);
+    assert_eq!(followed.apply(same), None);
     let empty = looked(&followed, "");
-    followed.take(empty);
+    followed.apply(empty);
     let same = looked(&followed, &text("start"));
-    let Some(Reload::Told(status)) = followed.take(same) else {
+    let Some(Reload::Kept(status)) = followed.apply(same) else {
         panic!("not told");
     };
     assert_eq!((status.failing, status.reloads), (false, 0));
     assert!(status.last_failure.is_some(), "it is kept to be read");
     // The next failure is one again, also if it is the same.
     let empty = looked(&followed, "");
-    followed.take(empty);
+    followed.apply(empty);
     assert_eq!(followed.status.failed_reloads, 2);
 }
 

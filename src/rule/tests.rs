@@ -10,19 +10,19 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{Check, DeadlineAction, FileCheck, Probe, Schedule};
+use crate::config::{DeadlineAction, FileCheck, Probe, ProbeHandler, Schedule};
 use crate::taint::TaintMatcher;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn rule() -> Rule {
-    let check = Check::File(FileCheck {
+    let handler = ProbeHandler::File(FileCheck {
         path: "/ready".into(),
         newer_than_boot: false,
     });
     let probe = Probe {
         name: "ready".into(),
-        check,
+        handler,
         schedule: Schedule::default(),
     };
     let taint = TaintMatcher {

@@ -1,38 +1,36 @@
-//! Whether a request names this server as only those do who mean it. Pure.
+//! Whether the names in a request are those of this server. Pure.
 //!
-//! Against DNS rebinding: a page in a browser on the node may read what a name of its own site answers, and its owner
-//! can have that name lead to 127.0.0.1. The request then still carries the name. An address cannot be led elsewhere,
-//! and `localhost` is in nobody's hand, so these are let through, whatever the address: a proxy on the node may pass on
-//! the one that it was asked by.
+//! This prevents DNS rebinding: a page in a browser on the node can have a name of its own site lead to 127.0.0.1, and
+//! then read the answers. Such a request still carries that name. Nobody can redirect `localhost` or an IP address, so these
+//! pass. Any address passes, as a proxy on the node may forward the address that its client used.
 
 use std::net::IpAddr;
 
 use http::header::HOST;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Uri};
+use http::{HeaderMap, Uri};
 
-/// Whether whatever the request names is `localhost` or an address. A request that names nothing is no browser's.
+use crate::text::unbracketed;
+
+/// Whether every name in the request is `localhost` or an IP address. Browsers always send a name.
 pub(super) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
-    let target = uri.authority();
-    target.is_none_or(is_unmistakable) && headers.get_all(HOST).iter().all(is_unmistakable_text)
+    let mut hosts = headers.get_all(HOST).iter();
+    uri.authority().is_none_or(is_safe)
+        && hosts.all(|host| {
+            let authority = Authority::try_from(host.as_bytes());
+            authority.is_ok_and(|authority| is_safe(&authority))
+        })
 }
 
-fn is_unmistakable_text(host: &HeaderValue) -> bool {
-    let authority = Authority::try_from(host.as_bytes());
-    authority.is_ok_and(|authority| is_unmistakable(&authority))
-}
-
-fn is_unmistakable(authority: &Authority) -> bool {
+fn is_safe(authority: &Authority) -> bool {
     let host = authority.host();
-    let address = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host);
-    address.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost")
+    unbracketed(host).parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost")
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn is_own_by(target: &str, hosts: &[&'static str]) -> bool {

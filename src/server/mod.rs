@@ -1,10 +1,11 @@
-//! `/healthz`, `/readyz`, `/statusz` and `/metrics`, read from the one status snapshot.
+//! Serves `/healthz`, `/readyz`, `/statusz` and `/metrics` from the status snapshot.
 
 mod accept;
 mod connections;
 mod host;
 mod page;
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, VARY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use jiff::Timestamp;
@@ -25,26 +26,22 @@ use crate::agent::Ping;
 use crate::metrics::{self, Metrics};
 use crate::status::Status;
 
-/// How long the agent's loop may take to answer.
+/// The agent's loop must answer within this time.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the answers are read from.
+type Response = http::Response<Full<Bytes>>;
+
 #[derive(Clone)]
 pub struct Sources {
     /// `None` until the agent's loop has run once.
     pub status: watch::Receiver<Option<Status>>,
-    /// For scrapers.
     pub metrics: Arc<Metrics>,
     /// To the agent's loop.
     pub pings: mpsc::Sender<Ping>,
 }
 
 /// `over_loopback`: the request reached the server at a loopback address.
-async fn answer(
-    request: &Request<Incoming>,
-    over_loopback: bool,
-    sources: &Sources,
-) -> Response<Full<Bytes>> {
+async fn answer(request: &Request<Incoming>, over_loopback: bool, sources: &Sources) -> Response {
     if over_loopback && !host::is_own(request.uri(), request.headers()) {
         return text(
             StatusCode::MISDIRECTED_REQUEST,
@@ -62,7 +59,7 @@ async fn answer(
         "/healthz" => healthz(sources).await,
         "/readyz" => readyz(sources),
         "/statusz" => statusz(request, sources),
-        "/metrics" => metrics(sources),
+        "/metrics" => respond_written(metrics::CONTENT_TYPE, sources.metrics.page()),
         _ => text(
             StatusCode::NOT_FOUND,
             "not found; try /healthz, /readyz, /statusz or /metrics\n",
@@ -70,8 +67,8 @@ async fn answer(
     }
 }
 
-/// Asks the loop itself: a constant would be healthy for ever.
-async fn healthz(sources: &Sources) -> Response<Full<Bytes>> {
+/// Healthy if the agent's loop answers a ping.
+async fn healthz(sources: &Sources) -> Response {
     let (ping, answer) = oneshot::channel();
     let alive = async {
         sources.pings.send(ping).await.ok()?;
@@ -79,24 +76,22 @@ async fn healthz(sources: &Sources) -> Response<Full<Bytes>> {
     };
     match timeout(PING_TIMEOUT, alive).await {
         Ok(Some(())) => text(StatusCode::OK, "ok\n"),
-        _ => text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the agent's loop does not answer\n",
-        ),
+        _ => unavailable("the agent's loop does not answer\n"),
     }
 }
 
-/// The Node has been seen once, and the configuration is what the file says. An API server that is away later is no
-/// reason to make the pod unready.
-fn readyz(sources: &Sources) -> Response<Full<Bytes>> {
+/// Ready if the Node was seen once and the configuration file is active. A later outage of the API server does not make the
+/// pod unready.
+fn readyz(sources: &Sources) -> Response {
     let status = sources.status.borrow();
     let mut reasons = Vec::new();
     if !status.as_ref().is_some_and(|status| status.node.seen) {
         reasons.push("the node has not been seen yet\n".to_owned());
     }
-    let configuration = status.as_ref().map(|status| &status.configuration);
-    let failing = configuration.filter(|configuration| configuration.failing);
-    if let Some(failure) = failing.and_then(|failing| failing.last_failure.as_ref()) {
+    if let Some(status) = status.as_ref()
+        && status.configuration.failing
+        && let Some(failure) = &status.configuration.last_failure
+    {
         let problems = &failure.message;
         reasons.push(format!(
             "the configuration is bad; the active one stays:\n{problems}\n"
@@ -105,40 +100,26 @@ fn readyz(sources: &Sources) -> Response<Full<Bytes>> {
     if reasons.is_empty() {
         text(StatusCode::OK, "ok\n")
     } else {
-        text(StatusCode::SERVICE_UNAVAILABLE, &reasons.concat())
+        unavailable(&reasons.concat())
     }
 }
 
-/// JSON for programs, a page for browsers.
-fn statusz(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Bytes>> {
+/// A page for browsers, JSON for all others.
+fn statusz(request: &Request<Incoming>, sources: &Sources) -> Response {
     let status = sources.status.borrow().clone();
     let mut response = if accept::prefers_html(request.headers()) {
         let reloads = request.uri().query() == Some(page::RELOAD);
         html(page::render(status.as_ref(), Timestamp::now(), reloads))
     } else {
-        json(status.as_ref())
+        respond_written("application/json", serde_json::to_vec_pretty(&status))
     };
     let headers = response.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("Accept"));
     response
 }
 
-fn json(status: Option<&Status>) -> Response<Full<Bytes>> {
-    match serde_json::to_vec_pretty(&status) {
-        Ok(body) => respond(StatusCode::OK, "application/json", body.into()),
-        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
-    }
-}
-
-fn metrics(sources: &Sources) -> Response<Full<Bytes>> {
-    match sources.metrics.page() {
-        Ok(page) => respond(StatusCode::OK, metrics::CONTENT_TYPE, page.into()),
-        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
-    }
-}
-
-fn html(page: String) -> Response<Full<Bytes>> {
-    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", page.into());
+fn html(page: String) -> Response {
+    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", page);
     let headers = response.headers_mut();
     let policy = HeaderValue::from_static(page::POLICY);
     headers.insert(CONTENT_SECURITY_POLICY, policy);
@@ -146,21 +127,32 @@ fn html(page: String) -> Response<Full<Bytes>> {
     response
 }
 
-fn text(code: StatusCode, body: &str) -> Response<Full<Bytes>> {
-    respond(
-        code,
-        "text/plain; charset=utf-8",
-        Bytes::copy_from_slice(body.as_bytes()),
-    )
+fn text(code: StatusCode, body: &str) -> Response {
+    respond(code, "text/plain; charset=utf-8", body.to_owned())
 }
 
-fn respond(code: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body));
+fn unavailable(reason: &str) -> Response {
+    text(StatusCode::SERVICE_UNAVAILABLE, reason)
+}
+
+/// A body that was written, or why it could not be.
+fn respond_written(
+    content_type: &'static str,
+    body: Result<impl Into<Bytes>, impl Display>,
+) -> Response {
+    match body {
+        Ok(body) => respond(StatusCode::OK, content_type, body),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+    }
+}
+
+fn respond(code: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = code;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Every answer is about now.
+    // Every answer describes the moment.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -1,4 +1,4 @@
-//! The status as a page for people: no script, no second file, and whatever others wrote stays text. Pure.
+//! The status as a page for people, without scripts or other files. Pure.
 
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -7,24 +7,24 @@ use crate::gate::run::GateStatus;
 use crate::status::{ApiStatus, ConfigurationStatus, NodeStatus, PolicyStatus, RuleStatus, Status};
 use crate::text::printable;
 
-/// The query of a page that reloads itself. It must be asked for: who reads slowly, marks text or has the page read
-/// out would lose the place.
+/// The query of a page that reloads itself. By default it does not: a person who reads slowly, selects text or uses a
+/// screen reader would lose the place.
 pub(super) const RELOAD: &str = "reload";
-/// Between reloads, in seconds.
+/// In seconds.
 const RELOAD_AFTER: u8 = 5;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Nothing takes effect but [`STYLE`], which is known by its hash.
+/// Allows only [`STYLE`], by its hash.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; style-src 'sha256-nwMsGSWtjKrPl3vlWloWUzH/il8RRgZV3YyMT0K9gzs='; ",
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 );
 
-/// Longest text shown, in characters. JSON has all of it.
+/// The longest text on the page, in characters. JSON has the whole text.
 const MAX_TEXT: usize = 1000;
 
-/// The page as it is `now`. Without a status, the agent's loop has not run yet.
+/// The page at the time `now`. `status` is `None` until the agent's loop has run once.
 pub(super) fn render(status: Option<&Status>, now: Timestamp, reloads: bool) -> String {
     let name = status.map_or("starting", |status| &status.node.name);
     let page = html! {
@@ -98,7 +98,7 @@ fn node(node: &NodeStatus) -> Markup {
     let seen = html! {
         @match (node.resource_version, node.seen) {
             (Some(version), _) => { "seen, resourceVersion " (version) },
-            (None, true) => "seen once; now there is none of this name",
+            (None, true) => "seen before; now there is no Node of this name",
             (None, false) => "not seen yet",
         }
     };
@@ -217,17 +217,17 @@ fn fact(term: &str, detail: &Markup) -> Markup {
     html! { div { dt { (term) } dd { (detail) } } }
 }
 
-/// A word that stands out; the style gives each class a sign and a colour.
+/// A highlighted word. The style has a sign and a colour for each class.
 fn mark(class: &str, word: &str) -> Markup {
     html! { span class={ "mark " (class) } { (word) } }
 }
 
-/// Text of others: `html!` escapes what would be markup, this what would be invisible or endless.
+/// Text of others. `html!` escapes markup. This escapes invisible characters and limits the length.
 fn shown(text: &str) -> String {
     printable(text, MAX_TEXT)
 }
 
-/// A moment in full, as it can be copied into a report or looked for in a log.
+/// The full time, for reports and for searches in logs.
 fn moment(at: Timestamp) -> Markup {
     html! { time datetime=(iso(at)) { (iso(at)) } }
 }
@@ -240,7 +240,7 @@ fn iso(at: Timestamp) -> String {
     format!("{at:.0}")
 }
 
-/// In the largest unit that is not too coarse. A moment to come is one of a clock that was set back.
+/// In the largest unit that is not too coarse. If the clock was set back, `at` may be after `now`.
 fn ago(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(at).as_secs().max(0);
     let (count, unit) = match seconds {

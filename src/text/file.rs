@@ -1,22 +1,23 @@
-//! Reading small text files that people write, whatever is in their place.
+//! Reads small files. Anything may be in their place.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
+use std::time::SystemTime;
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::text::plain;
 
 /// In bytes; a ConfigMap cannot be larger either.
-const MAX_SIZE: u64 = 1024 * 1024;
+const MAX_TEXT_BYTES: u64 = 1024 * 1024;
 
 /// The text of a file. The error completes a sentence that begins with the file's name.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
-    let bytes = read_bytes(path).map_err(|error| format!("cannot be read: {}", plain(&error)))?;
-    if bytes.len() as u64 > MAX_SIZE {
-        return Err("is larger than 1 MiB".into());
-    }
+    let (bytes, _) = read_bytes(path, MAX_TEXT_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => "is larger than 1 MiB".into(),
+        _ => format!("cannot be read: {}", plain(&error)),
+    })?;
     if let Some(index) = bytes.iter().position(|byte| *byte == 0) {
         return Err(format!("is binary, not text: byte {index} is NUL"));
     }
@@ -26,18 +27,25 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     })
 }
 
-/// At most one byte more than allowed, whatever the file claims to be. What is no regular file might never end, or
-/// never begin: a pipe that nobody writes to would hold up the whole program.
-fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+/// The contents of a regular file of at most `limit` bytes, and when it was last written. The error of a larger file is
+/// [`ErrorKind::FileTooLarge`]. It refuses anything but a regular file: a read of a pipe that nobody writes to would never
+/// return.
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, SystemTime)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if file.metadata()?.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
     }
-    if !file.metadata()?.is_file() {
+    if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    // The size in the metadata may be wrong, or change.
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let reason = format!("larger than {limit} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, reason));
+    }
+    Ok((bytes, metadata.modified()?))
 }

@@ -1,25 +1,25 @@
-//! The kinds of objects that both servers have, and what either server says of them.
+//! The kinds of objects of both servers, and the messages of the servers about them.
 
 use serde_json::{Value, json};
 
-/// A kind, with what an object of it holds: a list.
+/// A kind. Its objects hold a list.
 pub(crate) struct Kind {
     pub(crate) path: &'static str,
     pub(crate) name: &'static str,
-    /// With the group, as messages have it.
+    /// The name with the group, as in messages.
     qualified_name: &'static str,
     api_version: &'static str,
     /// Empty for the core group.
     group: &'static str,
     plural: &'static str,
     qualified_plural: &'static str,
-    /// JSON pointer.
+    /// The JSON pointer to the list.
     pub(crate) list: &'static str,
-    /// What the server makes of a list without items.
+    /// The stored form of an empty list.
     pub(crate) empty_list: Option<Value>,
-    /// Whether a deletion is answered with the object instead of a `Status`.
+    /// Whether the answer to a deletion is the object instead of a `Status`.
     pub(crate) returns_deleted: bool,
-    /// An item, in every field that the server would add.
+    /// An item, with every field that the server would add.
     item: fn() -> Value,
 }
 
@@ -56,7 +56,7 @@ impl Kind {
         format!("{}/{name}", self.path)
     }
 
-    /// A list of one.
+    /// A list with one item.
     pub(crate) fn one(&self) -> Value {
         json!([(self.item)()])
     }
@@ -71,7 +71,7 @@ impl Kind {
         })
     }
 
-    /// As messages name an object.
+    /// The name of an object in messages.
     pub(crate) fn quoted(&self, name: &str) -> String {
         format!("{} \"{name}\"", self.qualified_plural)
     }
@@ -89,7 +89,7 @@ impl Kind {
         details
     }
 
-    /// Of a write to a field that cannot be changed.
+    /// The failure of a write to an immutable field.
     pub(crate) fn immutable(&self, name: &str, field: &str, value: &str) -> Value {
         let cause = format!("Invalid value: \"{value}\": field is immutable");
         let mut details = self.about_as(name, self.name);
@@ -101,7 +101,7 @@ impl Kind {
     }
 }
 
-/// `details` is `null` where there are none.
+/// `details` is `null` if there are none.
 pub(crate) fn failure(code: u16, reason: &str, message: &str, details: Value) -> Value {
     let mut status = json!({
         "kind": "Status",

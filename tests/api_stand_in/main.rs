@@ -1,4 +1,4 @@
-//! What the API stand-in claims, asked of the stand-in and of the real API server alike, so that it cannot drift.
+//! Asks the API stand-in and a real API server the same questions, so that the stand-in stays correct.
 
 #![expect(
     clippy::panic,
@@ -78,7 +78,7 @@ async fn an_api_server_without_streaming_lists_answers_as_such_a_stand_in_does()
     for kind in [&NODE, &CSI_NODE] {
         refuses_streaming_lists(&Server::new(&client, kind)).await;
     }
-    // The new process knows nothing of what was before it.
+    // The new process does not have the history of the old one.
     cluster.restart_api_server().await.unwrap();
     let client = cluster.client().await.unwrap();
     for kind in [&NODE, &CSI_NODE] {
@@ -86,7 +86,7 @@ async fn an_api_server_without_streaming_lists_answers_as_such_a_stand_in_does()
     }
 }
 
-/// Each part has objects of its own.
+/// Each part has its own objects.
 async fn conform(client: &Client) {
     let [nodes, csi_nodes] = [&NODE, &CSI_NODE].map(|kind| Server::new(client, kind));
     tokio::join!(

@@ -1,4 +1,4 @@
-//! Objects of any kind: made, found, changed in what cannot change, ended.
+//! Creation, reads, deletion and forbidden changes of objects of any kind.
 
 use serde_json::json;
 

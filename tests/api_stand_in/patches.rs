@@ -1,4 +1,4 @@
-//! JSON Patch, on Nodes: the way of the only write.
+//! JSON Patch on Nodes, which is how the agent writes.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -28,11 +28,11 @@ pub(crate) async fn patches(server: &Server) {
     );
     assert!(version(&after) > version(&before));
 
-    // A member that is not there equals null. A patch that changes nothing is no write.
+    // A missing member equals null. A patch that changes nothing is not a write.
     let absent = r#"[{"op": "test", "path": "/spec/taints/0/value", "value": null}]"#;
     assert_eq!(server.patch("patched", absent).await, (200, after.clone()));
 
-    // Unlike in RFC 6902, such a member can be replaced.
+    // Unlike in RFC 6902, a missing member can be replaced.
     let add = r#"[{"op": "replace", "path": "/spec/unschedulable", "value": true}]"#;
     let (code, after) = server.patch("patched", add).await;
     assert_eq!((code, &after["spec"]["unschedulable"]), (200, &json!(true)));
@@ -73,7 +73,7 @@ pub(crate) async fn refuses_patches(server: &Server) {
         r#"[{"op": "add", "path": "/nothing/below", "value": 1}]"#,
         r#"[{"op": "unheard", "path": "/spec"}]"#,
         r#"[{"op": "remove"}]"#,
-        // One failure undoes it all.
+        // If one operation fails, the patch changes nothing.
         r#"[{"op": "remove", "path": "/spec/taints/0"}, {"op": "remove", "path": "/spec/taints/7"}]"#,
     ] {
         let answer = server.patch("refused", patch).await;

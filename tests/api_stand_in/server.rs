@@ -1,4 +1,4 @@
-//! How the test talks to either server.
+//! A client of either server.
 
 use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
@@ -11,7 +11,7 @@ use crate::kind::Kind;
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
-/// Either server, asked about objects of one kind.
+/// One of the two servers, for objects of one kind.
 pub(crate) struct Server {
     client: Client,
     pub(crate) kind: &'static Kind,
@@ -72,7 +72,7 @@ impl Server {
             .await
     }
 
-    /// One with this list alone: the real server adds a taint of its own to every new Node.
+    /// Creates an object with exactly this list, although the real server adds a taint to every new Node.
     pub(crate) async fn create(&self, name: &str, list: Value) -> Value {
         let (code, created) = self.post(&self.kind.object(name, &list)).await;
         assert_eq!(code, 201, "{created}");
@@ -82,7 +82,7 @@ impl Server {
         object
     }
 
-    /// The events of one second, but for the bookmarks that the real server adds when it sees fit.
+    /// The events of one second, without bookmarks, which the real server can add at any time.
     pub(crate) async fn watch(&self, name: &str, parameters: &str) -> Vec<Value> {
         let uri = format!(
             "{}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D{name}&{parameters}",

@@ -1,4 +1,4 @@
-//! Lists and watches, of any kind of object.
+//! Lists and watches of objects of any kind.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ pub(crate) async fn lists_and_watches(server: &Server) {
     deleted["metadata"]["resourceVersion"] = two["metadata"]["resourceVersion"].clone();
     assert_eq!(deleted, two);
 
-    // From now on, and from the current state.
+    // A watch from now on, and a watch that starts with the current state.
     let object = server.create("watched", json!([])).await;
     for from in ["", "resourceVersion=0"] {
         begins_with_what_is_there(&server.watch("watched", from).await, &object);
@@ -72,7 +72,7 @@ pub(crate) async fn refuses_streaming_lists(server: &Server) {
     begins_with_what_is_there(&server.watch("listed", "resourceVersion=0").await, &object);
 }
 
-/// A watch from a cache may begin some writes ago, but gets to the object as it is.
+/// A watch from a cache can start with older versions, but reaches the current object.
 fn begins_with_what_is_there(events: &[Value], object: &Value) {
     assert_eq!(events[0]["type"], "ADDED", "{events:?}");
     assert_eq!(events[events.len() - 1]["object"], *object, "{events:?}");

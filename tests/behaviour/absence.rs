@@ -1,4 +1,4 @@
-//! A Node without the taint, or with a taint that comes, goes and comes back.
+//! A Node without the taint, and a taint that is added, removed and added again.
 
 use serde_json::json;
 use testkit::api::Verb;
@@ -16,7 +16,7 @@ async fn without_the_taint_gates_rest_until_it_is_seen_again() {
         .wait_for_log(|line| line["decision"] == "absent")
         .await
         .unwrap();
-    // A request of ours is counted after whatever was on its way by then.
+    // The request of the test is counted after all earlier requests.
     let endpoint = format!("127.0.0.1:{}", scene.gates.health.port());
     testkit::agent::get(&endpoint, "/").await.unwrap();
     let probed = scene.gates.health.requests();
@@ -27,7 +27,7 @@ async fn without_the_taint_gates_rest_until_it_is_seen_again() {
         .wait_for_log(|line| line["message"] == "saw the node" && line["resource_version"] == 2)
         .await
         .unwrap();
-    // Another watch comes a quarter of a second later at the earliest; the gate's period is a fifth of that.
+    // The next watch starts at least a quarter of a second later. The gate's period is a fifth of that.
     scene.server.end_watches();
     agent.wait_for_count("watching the node", 2).await.unwrap();
     assert_eq!(
@@ -51,11 +51,7 @@ async fn a_taint_that_comes_back_has_its_gates_evaluated_afresh_and_is_removed_a
     let agent = scene.agent(&[]);
     scene.wait_for_taints(&[]).await;
     scene.gates.health.set(503);
-    scene
-        .cluster
-        .set_taints(scene.name, &[TAINT, FOREIGN])
-        .await
-        .unwrap();
+    scene.set_taints(&[TAINT, FOREIGN]).await;
     let closed = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "closed";
     agent.wait_for_log(closed).await.unwrap();
     scene.gates.health.wait_for_requests(3).await.unwrap();
@@ -106,24 +102,15 @@ async fn a_taint_that_somebody_else_removes_while_a_gate_is_closed_is_told_once(
         .wait_for_log(|line| line["gate"] == "conflist" && line["state"] != "unknown")
         .await
         .unwrap();
-    scene
-        .cluster
-        .set_taints(scene.name, &[FOREIGN])
-        .await
-        .unwrap();
+    scene.set_taints(&[FOREIGN]).await;
     let message = "somebody else removed the taint before the rule was ready";
     let told = agent.wait_for_message(message).await.unwrap();
     assert_eq!(
         (&told["level"], &told["rule"]),
         (&"WARN".into(), &"cni".into())
     );
-    scene
-        .cluster
-        .set_taints(scene.name, &[FOREIGN, TAINT])
-        .await
-        .unwrap();
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.set_taints(&[FOREIGN, TAINT]).await;
+    scene.gates.open_both();
     scene.wait_for_taints(&[FOREIGN]).await;
     agent.wait_for_message("removed the taint").await.unwrap();
     assert_eq!(agent.count(message), 1);
@@ -136,8 +123,7 @@ async fn a_taint_that_vanishes_between_read_and_patch_is_no_failure() {
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.server.pause_watches(true);
     scene.set_taints(&[FOREIGN]);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for(Verb::Get, 1).await;
     agent
         .wait_for_message("found the taint gone already")

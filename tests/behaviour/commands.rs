@@ -1,4 +1,4 @@
-//! Commands beside `run`, and bad input to all of them.
+//! Commands other than `run`, and bad input to all commands.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn untaint(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         .unwrap()
 }
 
-/// Arguments, environment, and what the message must have.
+/// Arguments, environment, and a part of the message.
 type Case<'a> = (Vec<&'a str>, &'a [(&'a str, &'a str)], &'a str);
 
 fn run<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
@@ -32,12 +32,8 @@ async fn wait_ends_once_every_gate_is_open_and_has_been_for_stable_for() {
     let gates = Gates::closed().await;
     gates.configure(&gates.rule("  stableFor: 200ms\n"));
     let config = gates.config();
-    let mut agent = Agent::start(
-        PROGRAM,
-        &["wait", "--config", config.to_str().unwrap()],
-        &[],
-    )
-    .unwrap();
+    let arguments = ["wait", "--config", config.to_str().unwrap()];
+    let mut agent = Agent::start(PROGRAM, &arguments, &[]).unwrap();
     agent
         .wait_for_log(|line| line["gate"] == "conflist" && line["state"] != "unknown")
         .await
@@ -94,12 +90,8 @@ fn check_prints_a_table_that_says_why_each_gate_is_closed_and_exits_with_3() {
 async fn check_exits_with_0_when_every_gate_is_open() {
     let gates = Gates::open().await;
     let config = gates.config();
-    let mut check = Agent::start(
-        PROGRAM,
-        &["check", "--config", config.to_str().unwrap()],
-        &[],
-    )
-    .unwrap();
+    let arguments = ["check", "--config", config.to_str().unwrap()];
+    let mut check = Agent::start(PROGRAM, &arguments, &[]).unwrap();
     assert_eq!(check.exit_code().await.unwrap(), 0);
 }
 

@@ -9,7 +9,7 @@ use testkit::cluster;
 use crate::metrics::LISTEN;
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT, grant};
 
-/// Publishes one.
+/// A rule that publishes a condition.
 const RULE: &str = "- {name: a, taint: {key: a}, gates: [], publishCondition: {type: a}}\n";
 const ALLOWS: [&str; 2] = ["patch", "nodes/status"];
 pub(crate) const FAILED: &str = "failed to publish a condition; trying again";
@@ -46,7 +46,7 @@ async fn wait_for(scene: &OnCluster, wanted: [&str; 2]) -> Value {
     node.unwrap()
 }
 
-/// How many times the status was written.
+/// The number of writes of the status.
 async fn writes(scene: &OnCluster) -> usize {
     let requests = scene.requests().await;
     let is_write = |uri: &str| uri.split('?').next().unwrap().ends_with("/status");
@@ -98,7 +98,7 @@ async fn the_condition_follows_the_gates_before_and_after_the_removal_and_no_oth
     assert_eq!(scene.taints().await, [FOREIGN], "a condition is no retaint");
     assert_eq!(writes(&scene).await, 3);
 
-    // Another agent finds it said already, and writes only what is new.
+    // Another agent finds the condition on the Node, and writes only what is new.
     drop(agent);
     let agent = scene.agent(&[]);
     let is_closed = |line: &Value| line["gate"] == "agent" && line["state"] == "closed";
@@ -114,11 +114,7 @@ async fn without_the_permission_the_removal_goes_on_and_the_condition_follows_th
         return;
     };
     let gates = gates().await;
-    cluster.create_node("node", &[TAINT]).await.unwrap();
-    let kubeconfig = cluster
-        .agent_kubeconfig(gates.dir.path(), "node")
-        .await
-        .unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let agent = gates.agent("node", &kubeconfig, &LISTEN);
     let failed = agent.wait_for_message(FAILED).await.unwrap();
     let error = failed["error"].as_str().unwrap();
@@ -159,7 +155,7 @@ async fn a_gate_that_flaps_does_not_fill_the_server_with_conditions_and_its_last
     }
     let written = writes(&scene).await;
     assert!((1..=6).contains(&written), "{written}");
-    // Whatever the Node says by now, this is not it.
+    // The Node cannot have this message.
     let node = scene.cluster.node(scene.name).await.unwrap();
     let (status, last) = match said(&node)[0].as_str() {
         Some("True") => (503, ["False", "GatesClosed"]),
@@ -186,7 +182,7 @@ async fn a_condition_without_an_answer_does_not_cost_the_removals_their_connecti
     );
 }
 
-/// Retry-After is the server's word to the client, not to one rule of it.
+/// Retry-After applies to the whole client, not to one rule.
 #[tokio::test]
 async fn a_server_that_asks_to_be_left_alone_gets_no_condition_of_any_rule_before_it_is_time() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::closed().await).await;
@@ -204,7 +200,7 @@ async fn a_server_that_asks_to_be_left_alone_gets_no_condition_of_any_rule_befor
     assert!(sent[1].at - sent[0].at >= Duration::from_secs(3));
 }
 
-/// What the agent relies on when the Node is deleted and made anew between its look and its write.
+/// The agent depends on this when the Node is deleted and recreated between its read and its write.
 #[tokio::test]
 async fn the_server_refuses_a_status_for_a_node_with_another_uid() {
     let Some(cluster) = cluster::shared().await else {

@@ -1,4 +1,4 @@
-//! TokenBucket and certificates that are rotated under the agent.
+//! Tokens and certificates that are rotated while the agent runs.
 
 mod hanging;
 
@@ -44,7 +44,7 @@ async fn a_rotated_certificate_authority_is_read_again_at_once() {
     scene.set_taints(&[FOREIGN, TAINT]);
     scene.wait_for_taints(&[FOREIGN]).await;
     agent.wait_for_message("removed the taint").await.unwrap();
-    // With the old authority every request would have failed once.
+    // With the old authority, every request fails once.
     let is_of_certificate = |line: &serde_json::Value| {
         let error = line["error"].as_str();
         error.is_some_and(|error| error.contains("certificate"))
@@ -74,8 +74,8 @@ async fn a_certificate_that_is_not_trusted_is_told_and_no_reason_to_end() {
     scene.wait_for_taints(&[]).await;
 }
 
-/// Both find the same cryptography installed, or the second to start would panic. The API server is also what the gate
-/// asks, over HTTPS and without credentials.
+/// Both clients use the same cryptography provider. Otherwise the second one would panic. The gate asks the API server
+/// over HTTPS, without credentials.
 #[tokio::test]
 async fn a_gate_over_https_and_the_api_server_are_spoken_to_by_one_process() {
     let gates = Gates::open().await;

@@ -1,4 +1,4 @@
-//! A server that does not allow the removal.
+//! A server that refuses the removal.
 
 use jiff::{SignedDuration, Timestamp};
 use tempfile::NamedTempFile;
@@ -12,7 +12,7 @@ use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
 pub(crate) const REFUSED: &str = "the server refused the removal";
 const FAILED: &str = "a request did not succeed; trying again";
 
-/// Has the server refuse, by an admission policy, to have the taint with this key removed. Gives the policy's file.
+/// Adds an admission policy that refuses the removal of the taint with this key. Returns the file of the policy.
 pub(crate) async fn keep_taint(scene: &OnCluster, key: &str) -> NamedTempFile {
     let name = scene.name;
     let policy = format!(
@@ -38,7 +38,7 @@ spec: {{policyName: keeps-taint-of-{name}, validationActions: [Deny]}}
     std::fs::write(file.path(), policy).unwrap();
     let path = file.path().to_str().unwrap();
     scene.cluster.kubectl(&["apply", "-f", path]).await.unwrap();
-    // A policy takes effect some time after it is there.
+    // A policy takes effect some time after it is created.
     let all = scene.taints().await;
     let all: Vec<_> = all.iter().map(String::as_str).collect();
     let in_force = async {
@@ -144,7 +144,7 @@ async fn a_kubelets_credentials_are_refused_and_untaint_says_what_to_use_instead
     let agent = scene.gates.agent(scene.name, &kubeconfig.unwrap(), &listen);
     let refused = agent.wait_for_message(REFUSED).await.unwrap();
     let expected = "403: nodes \"kubelet\" is forbidden: node \"kubelet\" is not allowed to modify taints: Kubernetes \
-                    forbids it to the credentials of a kubelet; use those of a ServiceAccount";
+                    does not allow this for the credentials of a kubelet; use those of a ServiceAccount";
     assert_eq!(refused["error"], expected);
     let status = agent.status().await.unwrap();
     assert_eq!(status["rules"][0]["denied"], expected, "{status:#}");

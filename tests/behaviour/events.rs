@@ -34,13 +34,13 @@ async fn grant(cluster: &Cluster) {
     .await;
 }
 
-/// Grants it on the cluster that the tests share.
+/// Grants the permission on the shared cluster.
 pub(crate) async fn allow(scene: &OnCluster) {
     static GRANTED: OnceCell<()> = OnceCell::const_new();
     GRANTED.get_or_init(|| grant(scene.cluster)).await;
 }
 
-/// A Node whose agent may write Events, and does so with these rules.
+/// A Node whose agent may write Events and has these rules.
 async fn scene(name: &'static str, taints: &[&str], rules: &str) -> Option<OnCluster> {
     let scene = OnCluster::with(name, taints, Gates::closed().await).await?;
     allow(&scene).await;
@@ -55,15 +55,15 @@ async fn about(cluster: &Cluster, node: &str) -> String {
     format!("fieldSelector=regarding.uid%3D{uid}")
 }
 
-/// The Event about the Node with this reason, once it has been told so often.
+/// Waits for the Event about the Node with this reason and this count.
 pub(crate) async fn told(cluster: &Cluster, node: &str, reason: &str, count: u64) -> Value {
     let is_it = |event: &Value| event["reason"] == reason && self::count(event) == count;
     event(cluster, node, is_it).await
 }
 
-/// The first Event about the Node for which `wanted` says so, as soon as there is one.
+/// Waits for the first Event about the Node for which `wanted` is true.
 async fn event(cluster: &Cluster, node: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    // Without a version, the watch begins with what is there.
+    // Without a version, the watch starts with the existing objects.
     let uri = format!("{EVENTS}?watch=true&{}", about(cluster, node).await);
     let request = Request::get(uri).body(Vec::new()).unwrap();
     let client = cluster.client().await.unwrap();
@@ -81,7 +81,7 @@ async fn event(cluster: &Cluster, node: &str, wanted: impl Fn(&Value) -> bool) -
     timeout(DEADLINE, found).await.unwrap()
 }
 
-/// How often it has been told.
+/// How often the Event has happened.
 fn count(event: &Value) -> u64 {
     event["series"]["count"].as_u64().unwrap_or(1)
 }
@@ -185,8 +185,7 @@ async fn a_taint_that_keeps_coming_back_is_one_event_that_counts_and_no_endless_
     let agent = scene.agent(&[]);
     for _ in 0..5 {
         scene.wait_for_taints(&[]).await;
-        let taints = scene.cluster.set_taints(scene.name, &[TAINT]);
-        taints.await.unwrap();
+        scene.set_taints(&[TAINT]).await;
     }
     let fight = told(scene.cluster, scene.name, "TaintKeepsComingBack", 1).await;
     assert_eq!(fight["type"], "Warning");
@@ -195,8 +194,8 @@ async fn a_taint_that_keeps_coming_back_is_one_event_that_counts_and_no_endless_
         removed["series"]["lastObservedTime"].is_string(),
         "{removed}"
     );
-    // The sixth removal is one too many to tell.
-    let too_many = "no Event: there are too many of the kind";
+    // The sixth removal is over the limit of Events.
+    let too_many = "dropped an Event: too many of its kind";
     agent.wait_for_message(too_many).await.unwrap();
     assert_eq!(agent.count("removed the taint"), 6);
     let requests = scene.requests().await;
@@ -216,7 +215,7 @@ async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
     };
     let agent = scene.agent(&[]);
     agent.wait_for_message("saw the taint").await.unwrap();
-    scene.cluster.set_taints(scene.name, &[]).await.unwrap();
+    scene.set_taints(&[]).await;
     let event = told(scene.cluster, scene.name, "TaintRemovedByOther", 1).await;
     assert_eq!(event["type"], "Warning");
     assert_eq!(
@@ -229,7 +228,7 @@ async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
 async fn a_long_wait_and_the_deadline_have_events_with_the_reason() {
     for (name, action, then) in [
         ("events-keep", "Keep", "stays until every gate is open"),
-        ("events-remove", "Remove", "is removed all the same"),
+        ("events-remove", "Remove", "is removed anyway"),
     ] {
         let rule = format!(
             "- name: late\n  taint: {{key: example.com/not-ready}}\n  \
@@ -273,7 +272,7 @@ async fn a_removal_that_a_policy_denies_has_an_event_with_its_message() {
     let event = told(scene.cluster, scene.name, "RemovalDenied", 1).await;
     assert_eq!(event["type"], "Warning");
     let note = event["note"].as_str().unwrap();
-    let beginning = "The server refused the removal of the taint kept:NoSchedule (rule kept): ";
+    let beginning = "The server refused to remove the taint kept:NoSchedule (rule kept): ";
     assert!(note.starts_with(beginning), "{note}");
     assert!(note.contains("the taint kept must stay"), "{note}");
 }
@@ -288,8 +287,7 @@ async fn an_event_that_was_deleted_meanwhile_is_made_anew() {
     let name = |event: &Value| event["metadata"]["name"].as_str().unwrap().to_owned();
     let delete = ["delete", "event", "--namespace=default", &name(&first)];
     scene.cluster.kubectl(&delete).await.unwrap();
-    let taints = scene.cluster.set_taints(scene.name, &[TAINT]);
-    taints.await.unwrap();
+    scene.set_taints(&[TAINT]).await;
     let second = told(scene.cluster, scene.name, "TaintRemoved", 1).await;
     assert_ne!(name(&first), name(&second));
 }

@@ -1,8 +1,8 @@
-//! Every fault between the agent and the API server that has a name, one row each: the agent recovers unaided, in
-//! bounded time, at the cost of a counted number of requests.
+//! Faults between the agent and the API server. The agent recovers from each without help, within a time limit, and with a
+//! limited number of requests.
 //!
-//! All rows run against the real API server, which a man in the middle and a fault proxy keep from working. Where the
-//! answer is one that a real server cannot be made to give at will, the man in the middle gives it.
+//! The server is a real API server behind a man in the middle and a fault proxy. The man in the middle gives the answers
+//! that a real server cannot be made to give.
 
 mod addresses;
 mod answers;
@@ -26,43 +26,69 @@ use tokio::time::timeout;
 
 use crate::scene::{FOREIGN, Gates, TAINT, own_taints};
 
-/// Others' taints, around the one to be removed.
+/// Foreign taints, before and after the taint to remove.
 const OTHERS: [&str; 2] = ["example.com/before:PreferNoSchedule", FOREIGN];
-/// On the Node of each row.
+/// The taints of the Node of each case.
 const TAINTS: [&str; 3] = [OTHERS[0], TAINT, OTHERS[1]];
-/// What a machine with other things to do may add to the bounds in time, which are those of the agent's waits.
+/// Added to the time limits, which are those of the agent's waits, for a busy machine.
 const SLACK: Duration = Duration::from_secs(3);
 
-/// The agent's word that the watch broke.
+/// The log message for a watch that failed.
 const WATCH_FAILED: &str = "failed to watch the node; trying again";
-/// The same for another request.
+/// The log message for another request that failed.
 const REQUEST_FAILED: &str = "a request did not succeed; trying again";
 
-/// Does something to what is between the agent and the server.
-type Act = fn(&Scene);
+type Heal = fn(&Scene);
 
-/// A row.
 struct Case {
-    /// The Node's name, too.
+    /// Also the name of the Node.
     name: &'static str,
     when: When,
-    fault: Act,
-    /// What ends the fault once the agent has said this; without it, the fault ends by itself.
-    heal: Option<(&'static str, Act)>,
+    fault: Box<dyn FnOnce(&Scene) + Send>,
+    /// The log message after which the fault is ended, and how.
+    heal: Option<(&'static str, Heal)>,
     spent: Spent,
-    /// Seconds from the fault's end, or from when the gates have opened, to the removal.
     within: RangeInclusive<u64>,
 }
 
-/// When the fault begins.
+impl Case {
+    /// A fault that ends by itself. `within` has the seconds from when the gates open to the removal.
+    fn new(
+        name: &'static str,
+        when: When,
+        fault: impl FnOnce(&Scene) + Send + 'static,
+        spent: Spent,
+        within: RangeInclusive<u64>,
+    ) -> Self {
+        Self {
+            name,
+            when,
+            fault: Box::new(fault),
+            heal: None,
+            spent,
+            within,
+        }
+    }
+
+    /// `heal` ends the fault once the agent has logged `message`. The seconds count from then on.
+    fn healed_after(self, message: &'static str, heal: Heal) -> Self {
+        Self {
+            heal: Some((message, heal)),
+            ..self
+        }
+    }
+}
+
+/// When the fault starts.
+#[derive(Clone, Copy, PartialEq)]
 enum When {
-    /// Before the agent does.
+    /// Before the agent starts.
     Start,
-    /// While it watches, before the gates open.
+    /// While the agent watches, before the gates open.
     Watching,
 }
 
-/// The number of requests that reached the server, by verb, and of connections that were begun.
+/// The allowed numbers of requests that reach the server, by verb, and of connections that are opened.
 struct Spent {
     watches: RangeInclusive<usize>,
     gets: RangeInclusive<usize>,
@@ -70,11 +96,11 @@ struct Spent {
     connections: RangeInclusive<usize>,
 }
 
-/// What a fault is made with. The agent speaks to the proxy, that to the man in the middle, that to the real server.
+/// The agent connects to the proxy, the proxy to the man in the middle, and the man in the middle to the real server.
 struct Scene {
     gates: Gates,
     kubeconfig: PathBuf,
-    /// Another token than the one of the kubeconfig.
+    /// Another valid token than that of the kubeconfig.
     new_token: String,
     proxy: FaultProxy,
     middle: ApiServer,
@@ -83,9 +109,7 @@ struct Scene {
 impl Scene {
     async fn new(cluster: &'static Cluster, name: &'static str) -> Self {
         let gates = Gates::closed().await;
-        cluster.create_node(name, &TAINTS).await.unwrap();
-        let directory = gates.dir.path();
-        let kubeconfig = cluster.agent_kubeconfig(directory, name).await.unwrap();
+        let kubeconfig = gates.tainted_node(cluster, name, &TAINTS).await;
         let new_token = cluster.token_for_node("untaint", "untaint", name).await;
         let new_token = new_token.unwrap();
         let middle = ApiServer::before(cluster).await.unwrap();
@@ -102,7 +126,7 @@ impl Scene {
         scene
     }
 
-    /// One of the files beside the kubeconfig file.
+    /// Writes one of the files to which the kubeconfig refers.
     fn write(&self, file: &str, content: &str) {
         std::fs::write(self.kubeconfig.with_file_name(file), content).unwrap();
     }
@@ -113,39 +137,39 @@ impl Scene {
     }
 }
 
-/// Goes through the rows, all at once, and tells of each that went wrong.
-async fn survive(cases: Vec<Case>) {
+/// Runs all cases at the same time. Fails with the names of those that failed.
+async fn survive(cases: impl IntoIterator<Item = Case>) {
     let Some(cluster) = cluster::shared().await else {
         return;
     };
-    let mut rows = JoinSet::new();
+    let mut runs = JoinSet::new();
     let mut names = HashMap::new();
     for case in cases {
         let name = case.name;
-        names.insert(rows.spawn(run(cluster, case)).id(), name);
+        names.insert(runs.spawn(run(cluster, case)).id(), name);
     }
-    let mut wrong = Vec::new();
-    while let Some(row) = rows.join_next().await {
-        wrong.extend(row.err().map(|error| names[&error.id()]));
+    let mut failed = Vec::new();
+    while let Some(run) = runs.join_next().await {
+        failed.extend(run.err().map(|error| names[&error.id()]));
     }
-    assert!(wrong.is_empty(), "see above: {wrong:?}");
+    assert!(failed.is_empty(), "see above: {failed:?}");
 }
 
 async fn run(cluster: &'static Cluster, case: Case) {
     let name = case.name;
     let scene = Scene::new(cluster, name).await;
-    if matches!(case.when, When::Start) {
-        (case.fault)(&scene);
+    let mut fault = Some(case.fault);
+    if case.when == When::Start {
+        fault.take().unwrap()(&scene);
     }
     let listen = ["--listen", "127.0.0.1:0"];
     let mut agent = scene.gates.agent(name, &scene.kubeconfig, &listen);
-    if matches!(case.when, When::Watching) {
+    if let Some(fault) = fault {
         agent.wait_for_message("watching the node").await.unwrap();
-        (case.fault)(&scene);
+        fault(&scene);
     }
     let mut began = Instant::now();
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     if let Some((message, heal)) = case.heal {
         agent.wait_for_message(message).await.unwrap();
         began = Instant::now();
@@ -158,7 +182,7 @@ async fn run(cluster: &'static Cluster, case: Case) {
     let bounds = Duration::from_secs(*least)..=Duration::from_secs(*most) + SLACK;
     assert!(bounds.contains(&took), "{name}: {took:?}");
 
-    // Nothing is left of the fault: the next removal takes one request, and all that went before has been counted.
+    // The fault has ended: the next removal takes one request.
     let unanswered = "found the taint gone after a removal without an answer";
     let removed = agent.wait_for_log(|line| {
         line["message"] == "removed the taint" || line["message"] == unanswered
@@ -170,7 +194,7 @@ async fn run(cluster: &'static Cluster, case: Case) {
     again.await.unwrap();
     assert!(is_gone(&cluster.node(name).await.unwrap()), "{name}");
 
-    // The removal may have followed from a read of the Node, before the next watch began.
+    // The removal can follow a read of the Node, before the next watch has started.
     let watching = async { while agent.status().await.unwrap()["api"]["watching"] != true {} };
     let watching = timeout(DEADLINE, watching).await;
     assert!(watching.is_ok(), "{name}: does not watch");
@@ -208,7 +232,7 @@ async fn run(cluster: &'static Cluster, case: Case) {
     }
 }
 
-/// So many watches, reads, patches and connections, no more and no less.
+/// Exactly these numbers.
 fn exactly(watches: usize, gets: usize, patches: usize, connections: usize) -> Spent {
     Spent {
         watches: watches..=watches,

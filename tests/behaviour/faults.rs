@@ -1,4 +1,4 @@
-//! What goes wrong between the agent and the API server.
+//! Faults between the agent and the API server.
 
 use std::time::Duration;
 
@@ -24,8 +24,7 @@ async fn an_api_server_that_is_unreachable_at_start_is_reached_once_it_is_back_a
             .wait_for_message("failed to watch the node; trying again")
             .await
             .unwrap();
-        scene.gates.write_conflist();
-        scene.gates.health.set(200);
+        scene.gates.open_both();
         agent
             .wait_for_log(|line| line["gate"] == "agent" && line["state"] == "open")
             .await
@@ -33,18 +32,10 @@ async fn an_api_server_that_is_unreachable_at_start_is_reached_once_it_is_back_a
         assert!(!agent.has_ended().unwrap());
         proxy.set(Mode::Pass);
         scene.wait_for_taints(&[]).await;
-        scene
-            .cluster
-            .set_taints(scene.name, &[TAINT])
-            .await
-            .unwrap();
+        scene.set_taints(&[TAINT]).await;
         scene.wait_for_taints(&[]).await;
         drop(agent);
-        scene
-            .cluster
-            .set_taints(scene.name, &[TAINT])
-            .await
-            .unwrap();
+        scene.set_taints(&[TAINT]).await;
         scene.gates.health.set(503);
     }
 }
@@ -60,8 +51,7 @@ async fn gates_that_open_while_the_api_server_is_away_make_it_connect_at_once() 
     proxy.wait_for_connections(5).await.unwrap();
     proxy.set(Mode::Pass);
     let opened = std::time::Instant::now();
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[]).await;
     agent.wait_for_message("removed the taint").await.unwrap();
     assert!(
@@ -105,8 +95,7 @@ async fn another_writer_between_read_and_patch_makes_the_second_attempt_succeed(
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.server.pause_watches(true);
     scene.set_taints(&[FOREIGN, TAINT]);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[FOREIGN]).await;
     assert_eq!(
         scene.verbs(),
@@ -159,7 +148,7 @@ async fn a_patch_without_an_answer_has_the_node_read_also_when_nothing_is_wanted
         .wait_for_log(|line| line["gate"] == "agent" && line["state"] == "closed")
         .await
         .unwrap();
-    // This one is seen by a read alone.
+    // The agent can see this only by a read.
     scene.server.pause_watches(true);
     let newer = scene.server.update_node("node", |node| {
         node["metadata"]["labels"] = serde_json::json!({"a": "b"});
@@ -230,11 +219,7 @@ async fn a_connection_that_falls_silent_is_noticed_by_its_pings() {
     let mut agent = scene.agent(&[]);
     agent.wait_for_message("watching the node").await.unwrap();
     proxy.set(Mode::BlackHole);
-    scene
-        .cluster
-        .set_taints(scene.name, &[FOREIGN, TAINT])
-        .await
-        .unwrap();
+    scene.set_taints(&[FOREIGN, TAINT]).await;
     let is_noticed = async {
         while agent.count("failed to watch the node; trying again") == 0 {
             agent.next_log().await.unwrap();

@@ -1,4 +1,4 @@
-//! Paths on a file system that does not answer: whoever looks at one hangs in the kernel.
+//! Paths on a file system that does not answer. A program that uses one hangs in the kernel.
 
 mod files;
 mod reloads;
@@ -15,9 +15,9 @@ use crate::metrics::LISTEN;
 use crate::scene::{Gates, OnCluster, PROGRAM, TAINT};
 use reloads::threads;
 
-/// How soon a signal ends the program.
+/// The time in which a signal ends the program.
 const SOON: Duration = Duration::from_secs(1);
-/// The taint of a rule whose gates are well.
+/// The taint of a rule whose gates work.
 const FREE: &str = "example.com/free:NoSchedule";
 
 /// How the program is started.
@@ -46,7 +46,7 @@ impl As {
         Agent::start(command[0], &[&command[1..], arguments].concat(), &[]).unwrap()
     }
 
-    /// Sends SIGTERM, and gives the exit code if it comes soon.
+    /// Sends SIGTERM, and returns the exit code if the program ends soon.
     async fn stop(self, agent: &mut Agent) -> Option<i32> {
         match self {
             Self::AnyProcess => agent.signal("TERM").await,
@@ -57,7 +57,7 @@ impl As {
     }
 }
 
-/// A gate of each kind that looks at a path, and one for each way to it.
+/// A gate of each kind that uses a path, and one for each way to the path.
 fn gates_at(path: &Path, net_d: &Path) -> Vec<String> {
     let (path, net_d) = (path.display(), net_d.display());
     vec![
@@ -79,7 +79,7 @@ fn told(agent: &Agent) -> String {
     format!("{:#?}", agent.logs())
 }
 
-/// Each gate in a configuration of its own, for the program in both roles.
+/// One configuration for each gate, for the program as process 1 and as any process.
 async fn for_each_gate(case: impl AsyncFn(As, &HungFileSystem, &str)) {
     let gates = Gates::closed().await;
     gates.write_conflist();
@@ -111,7 +111,7 @@ async fn a_wait_for_a_gate_that_hangs_ends_in_time_and_says_so() {
         assert!(took < Duration::from_secs(4), "{took:?}: {}", told(&agent));
         let reason = |line: &serde_json::Value| {
             let reason = line["reason"].to_string();
-            reason.contains("has not come back") || reason.contains("no answer within 1 s")
+            reason.contains("has not finished") || reason.contains("no answer within 1 s")
         };
         assert!(agent.logs().iter().any(reason), "{}", told(&agent));
     })
@@ -162,7 +162,7 @@ async fn rules_whose_gates_are_well_go_on_beside_those_whose_gates_hang() {
         let mut agent = (scene.gates).agent_in(&command, node, kubeconfig, &LISTEN, &[]);
         agent.wait_for_message("saw the taint").await.unwrap();
         let look = |line: &serde_json::Value| {
-            line["gate"] == "http" && line["reason"].to_string().contains("has not come back")
+            line["gate"] == "http" && line["reason"].to_string().contains("has not finished")
         };
         agent.wait_for_log(look).await.unwrap();
         assert_eq!(agent.get("/healthz").await.unwrap().0, 200, "{role:?}");
@@ -178,7 +178,7 @@ async fn rules_whose_gates_are_well_go_on_beside_those_whose_gates_hang() {
     }
 }
 
-/// In LXC `/proc/stat`, which has the boot time, is a file of LXCFS.
+/// In LXC, `/proc/stat`, which has the boot time, is a file of LXCFS.
 #[tokio::test]
 async fn a_boot_time_that_nobody_tells_holds_up_neither_rules_nor_a_signal() {
     const CHANGES: usize = 30;
@@ -204,8 +204,7 @@ async fn a_boot_time_that_nobody_tells_holds_up_neither_rules_nor_a_signal() {
             let threads = threads(agent.id());
             assert!(threads < CHANGES, "{threads} threads");
         }
-        scene.gates.write_conflist();
-        scene.gates.health.set(200);
+        scene.gates.open_both();
         scene.wait_for_taints(&[]).await;
         assert_eq!(agent.get("/healthz").await.unwrap().0, 200, "{role:?}");
         assert_eq!(role.stop(&mut agent).await, Some(0), "{role:?}");

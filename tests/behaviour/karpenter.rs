@@ -1,5 +1,5 @@
-//! Autoscalers: Karpenter restores start-up taints until it has registered the Node, and cluster-autoscaler knows them by
-//! their prefix.
+//! Autoscalers. Karpenter restores start-up taints until it has registered the Node. cluster-autoscaler knows start-up
+//! taints by their prefix.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn a_removal_is_held_until_karpenter_has_registered_the_node() {
         "held"
     );
 
-    // As Karpenter does: the taint goes and the label comes in one patch.
+    // As Karpenter does, one patch removes the taint and adds the label.
     let taints = json!([{"key": "example.com/not-ready", "effect": "NoExecute"}]);
     let registration = json!({"metadata": {"labels": {"karpenter.sh/registered": "true"}}, "spec": {"taints": taints}});
     scene
@@ -36,12 +36,8 @@ async fn a_removal_is_held_until_karpenter_has_registered_the_node() {
         .unwrap();
     scene.wait_for_taints(&[]).await;
 
-    // Its second call failed, and the next reconcile restores the start-up taint once more.
-    scene
-        .cluster
-        .set_taints(scene.name, &[TAINT])
-        .await
-        .unwrap();
+    // Karpenter's second call failed, and its next reconciliation restores the start-up taint again.
+    scene.set_taints(&[TAINT]).await;
     scene.wait_for_taints(&[]).await;
 }
 
@@ -52,11 +48,7 @@ async fn a_node_that_karpenter_does_not_sync_taints_to_is_not_held() {
     };
     let labels = json!({"metadata": {"labels": {"karpenter.sh/do-not-sync-taints": "true"}}});
     scene.cluster.patch_node(scene.name, &labels).await.unwrap();
-    scene
-        .cluster
-        .set_taints(scene.name, &[TAINT, UNREGISTERED])
-        .await
-        .unwrap();
+    scene.set_taints(&[TAINT, UNREGISTERED]).await;
     let _agent = scene.agent(&[]);
     scene.wait_for_taints(&[UNREGISTERED]).await;
 }
@@ -86,7 +78,7 @@ async fn run_once_is_not_done_before_karpenter_has_registered_the_node() {
     assert_eq!(agent.exit_code().await.unwrap(), 0);
 }
 
-/// autoscaler#7268: nodes with a taint that is not declared as one are useless to it, and it buys more.
+/// autoscaler#7268: the autoscaler assumes that pods cannot run on nodes with another taint, and adds more nodes.
 #[tokio::test]
 async fn a_taint_under_the_prefix_that_the_cluster_autoscaler_knows_is_removed() {
     let key = "startup-taint.cluster-autoscaler.kubernetes.io/network-not-ready";

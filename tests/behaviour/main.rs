@@ -1,7 +1,7 @@
-//! The real program against an API server: one test for each situation in `tests/README.md`, and more.
+//! The real program against an API server. `tests/README.md` lists the situations and their tests.
 //!
-//! `cluster` tests run on the real API server with the rights that are shipped; `stand_in` tests show what a real
-//! server cannot be made to show.
+//! Tests with [`scene::OnCluster`] run on a real API server, with the rights of the manifests. Tests with
+//! [`scene::OnStandIn`] show what a real server cannot be made to do.
 
 #![allow(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 

@@ -1,4 +1,4 @@
-//! `/metrics`, and what the documents say of it.
+//! `/metrics` and its documents.
 
 mod documents;
 mod page;
@@ -55,8 +55,7 @@ async fn a_removal_is_counted_with_its_times_and_its_requests_and_adds_no_series
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
     assert!((0.0..60.0).contains(&(now - started)), "{started}");
 
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     agent.wait_for_message("removed the taint").await.unwrap();
     let done = Page::of(&agent).await;
     done.has(&[
@@ -117,8 +116,7 @@ async fn a_removal_by_somebody_else_before_the_rule_is_ready_is_counted() {
     };
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
-    let without = scene.cluster.set_taints(scene.name, &[FOREIGN]);
-    without.await.unwrap();
+    scene.set_taints(&[FOREIGN]).await;
     let message = "somebody else removed the taint before the rule was ready";
     agent.wait_for_message(message).await.unwrap();
     Page::of(&agent).await.has(&[
@@ -133,7 +131,7 @@ async fn a_denial_is_counted_as_often_as_it_is_met_and_shown_for_as_long_as_it_l
     let Some(scene) = OnCluster::with("counted-denied", &[TAINT], Gates::open().await).await else {
         return;
     };
-    // The rights of the agent, but for the patch.
+    // The rights of the agent without the patch.
     for command in [
         "create serviceaccount reader",
         "create clusterrole node-reader --verb=get,list,watch --resource=nodes",
@@ -189,8 +187,7 @@ async fn a_fight_is_counted_and_shown() {
     let agent = scene.agent(&LISTEN);
     for _ in 0..5 {
         scene.wait_for_taints(&[]).await;
-        let again = scene.cluster.set_taints(scene.name, &[TAINT]);
-        again.await.unwrap();
+        scene.set_taints(&[TAINT]).await;
     }
     let message = "somebody keeps putting the taint back; slowing down";
     agent.wait_for_message(message).await.unwrap();

@@ -1,4 +1,4 @@
-//! The program where some files are others than the machine's.
+//! The program in a mount namespace with other files than the machine's.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::scene::PROGRAM;
 
 const UNSHARE: &str = "/usr/bin/unshare";
 
-/// A command that runs the program where the first of each pair lies over the second. `None`: the test has been
+/// A command that runs the program with the first file of each pair mounted over the second. `None` if the test was
 /// reported as skipped.
 pub(crate) fn program_seeing(files: &[(&Path, &str)]) -> Option<Vec<String>> {
     let own_mounts = if rustix::process::getuid().is_root() {

@@ -1,4 +1,4 @@
-//! Several agents on one Node, each with a taint of its own.
+//! Several agents on one Node, each with its own taint.
 
 use tempfile::TempDir;
 use testkit::agent::Agent;
@@ -6,7 +6,7 @@ use testkit::cluster;
 
 use crate::scene::{FOREIGN, PROGRAM, own_taints};
 
-/// ebs-csi#2199: of two removers that race, one takes the other's success for its own.
+/// ebs-csi#2199: of two removers that race, one mistakes the other's success for its own.
 #[tokio::test]
 async fn two_agents_with_different_taints_on_one_node_are_done_only_when_each_has_removed_its_own()
 {

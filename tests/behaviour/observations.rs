@@ -1,4 +1,4 @@
-//! Gates that look at objects of the node through the API server.
+//! Gates that read the API.
 
 mod silence;
 mod since_boot;
@@ -11,7 +11,7 @@ use testkit::cluster::Cluster;
 
 use crate::scene::{Gates, OnCluster, TAINT, grant};
 
-/// Rules that look at a CSINode, and at pods.
+/// Rules with a gate for a CSINode, and for pods.
 const CSI_NODES: &str =
     "- {name: a, taint: {key: a}, gates: [{name: a, csiDriver: {name: ebs.csi.aws.com}}]}\n";
 const PODS: &str = "- {name: a, taint: {key: a}, gates: [{name: a, pods: {namespace: observed, matchLabels: {app: a}}}]}\n";
@@ -19,7 +19,7 @@ const DRIVER: &str = "{name: driver, csiDriver: {name: ebs.csi.aws.com, allocata
 const GPUS: &str = "{name: gpus, allocatable: {resource: nvidia.com/gpu}}";
 const READY: &str = "{name: ready, nodeCondition: {type: Ready}}";
 
-/// The rule of these gates and of `last`, which is closed: it keeps the taint until it is opened.
+/// A rule with these gates and the gate `last`, which is closed and keeps the taint until the test opens it.
 async fn gates(observed: &[&str]) -> Gates {
     let gates = Gates::closed().await;
     let last = format!(
@@ -33,7 +33,7 @@ async fn gates(observed: &[&str]) -> Gates {
     gates
 }
 
-/// Returns once this gate has been in this state with such a reason.
+/// Waits until this gate has had this state with a reason that starts like this.
 async fn said(agent: &Agent, gate: &str, state: &str, reason: &str) {
     let is_it = |line: &Value| {
         let said = line["reason"].as_str().unwrap_or_default();
@@ -42,7 +42,7 @@ async fn said(agent: &Agent, gate: &str, state: &str, reason: &str) {
     agent.wait_for_log(is_it).await.unwrap();
 }
 
-/// Makes or replaces an object.
+/// Creates or replaces an object.
 async fn apply(cluster: &Cluster, gates: &Gates, object: &Value) {
     let file = gates.dir.path().join("object.json");
     std::fs::write(&file, object.to_string()).unwrap();
@@ -53,7 +53,7 @@ async fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
     cluster.kubectl(arguments).await.unwrap()
 }
 
-/// As the kubelet writes it, which has registered these drivers.
+/// Writes the CSINode with these drivers, as the kubelet does.
 async fn register(cluster: &Cluster, gates: &Gates, node: &str, drivers: &Value) {
     let object = json!({
         "apiVersion": "storage.k8s.io/v1",
@@ -75,14 +75,14 @@ async fn set_status(cluster: &Cluster, object: &[&str], status: &Value) {
     kubectl(cluster, &[&["patch"], object, &patch].concat()).await;
 }
 
-/// Opens the last gate and returns once the taint is gone.
+/// Opens the gate `last`, and waits until the taint is gone.
 async fn open_last(scene: &OnCluster) {
     assert_eq!(scene.taints().await, [TAINT]);
     scene.gates.health.set(200);
     scene.wait_for_taints(&[]).await;
 }
 
-/// Verb and path of the agent's requests, without those that were refused.
+/// Verb and path of the agent's requests, without refused requests.
 async fn requests(scene: &OnCluster) -> Vec<String> {
     let mut requests = scene.requests().await;
     requests.retain(|request| request.code == Some(200));
@@ -93,7 +93,7 @@ async fn requests(scene: &OnCluster) -> Vec<String> {
         .collect()
 }
 
-/// efs-csi#1939 (B20): the taint is not to go before the driver has registered.
+/// efs-csi#1939 (B20): the taint must stay until the driver has registered.
 #[tokio::test]
 async fn a_csi_driver_opens_its_gate_once_it_has_registered_and_costs_one_watch() {
     let Some(scene) = OnCluster::with("csi", &[TAINT], gates(&[DRIVER]).await).await else {
@@ -196,7 +196,7 @@ async fn a_ready_pod_opens_its_gate_where_the_role_is_granted_and_a_terminating_
     let told = "failed to watch for a gate; trying again";
     agent.wait_for_message(told).await.unwrap();
     grant(cluster, PODS, ["watch", "pods"], "observed").await;
-    said(&agent, "daemon", "closed", "none is there").await;
+    said(&agent, "daemon", "closed", "no pod matches the labels").await;
     assert!(!agent.has_ended().unwrap());
     assert_eq!(agent.count(told), 1);
 
@@ -210,7 +210,7 @@ async fn a_ready_pod_opens_its_gate_where_the_role_is_granted_and_a_terminating_
     };
     let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
     let object = |name| ["--namespace", "observed", "pod", name];
-    // Ready, but on another node or with another label.
+    // These pods are ready, but on another node or with another label.
     for (name, node, app) in [("elsewhere", "other", "a"), ("other", scene.name, "b")] {
         apply(cluster, &scene.gates, &pod(name, node, app)).await;
         set_status(cluster, &object(name), &ready).await;
@@ -219,7 +219,7 @@ async fn a_ready_pod_opens_its_gate_where_the_role_is_granted_and_a_terminating_
     said(&agent, "daemon", "closed", ": 1 not ready").await;
     set_status(cluster, &object("first"), &ready).await;
     said(&agent, "daemon", "open", "is ready on this node").await;
-    // There is no kubelet to say that it has ended.
+    // No kubelet reports that the pod has ended.
     let delete = [&["delete", "--wait=false"], &object("first")[..]].concat();
     kubectl(cluster, &delete).await;
     said(&agent, "daemon", "closed", ": 1 terminating").await;

@@ -1,4 +1,4 @@
-//! What the programs of `exec` gates leave behind.
+//! Processes that the programs of `exec` gates leave behind.
 
 use std::fmt::Debug;
 use std::fs;
@@ -16,17 +16,17 @@ use tokio::time::{sleep, timeout};
 
 use crate::scene::PROGRAM;
 
-/// Timed-out runs of each command.
+/// The number of timed-out runs of each command.
 const RUNS: usize = 200;
-/// How many gates share them, side by side.
+/// The number of gates that run them at the same time.
 const GATES: usize = 10;
 
-/// What has a process group of its own. `$0` is how long to sleep.
+/// A process in its own process group. `$0` is the time to sleep.
 const TIMEOUT: &str = "timeout 1000 sleep $0 | grep ok";
-/// What has a session of its own.
+/// A process in its own session.
 const SETSID: &str = "setsid sleep $0 & wait";
 
-/// In a PID namespace of its own, as in a container.
+/// In its own PID namespace, as in a container.
 const AS_PID_1: &[&str] = &[
     "/usr/bin/unshare",
     "--pid",
@@ -71,7 +71,7 @@ async fn a_command_that_ends_takes_with_it_what_its_programs_have_started() {
     }
 }
 
-/// As docs/security.md says of a hard limit that is below the marks.
+/// docs/security.md describes a hard limit that is lower than the marks.
 #[tokio::test]
 async fn where_no_mark_can_be_handed_down_the_process_group_is_ended_all_the_same() {
     let scene = Scene::new();
@@ -87,7 +87,8 @@ async fn where_no_mark_can_be_handed_down_the_process_group_is_ended_all_the_sam
 #[tokio::test]
 async fn what_no_check_has_started_is_reaped_and_not_ended() {
     let scene = Scene::new();
-    // A shell that becomes the program has a child, whose own child comes to the program while checks run.
+    // A shell starts a child and then becomes the program. While checks run, the program becomes the parent of this
+    // child's child.
     let child = "until test -s $1/runs; do sleep 0.01; done; setsid sleep $0 &";
     let shell = r#"sh -c "$0" "$1" "$2" & shift 2; exec "$@""#;
     let directory = scene.dir.path().to_str().unwrap();
@@ -104,7 +105,7 @@ async fn what_no_check_has_started_is_reaped_and_not_ended() {
     assert!(of_sleeper.contains(&parent), "{of_sleeper}");
     end(sleeper);
     eventually(|| no_more(defunct(agent.id()))).await;
-    // Killed, it would leave the program of the check.
+    // SIGKILL would leave the program of the check behind.
     agent.signal("TERM").await.unwrap();
     assert_eq!(agent.exit_code().await.unwrap(), 3);
 }
@@ -135,16 +136,16 @@ async fn nothing_is_left(script: &str, start: &[&str]) {
         if left == (0, 0) { Ok(()) } else { Err(left) }
     };
     eventually(left).await;
-    // A run may have begun before there were enough.
+    // Another run may have started before this count was reached.
     end(program(&agent, start));
     assert_eq!(agent.exit_code().await.unwrap(), 3);
     assert_eq!(scene.sleepers().count(), 0);
 }
 
-/// Gates that run programs, and what these do.
+/// Gates that run programs, and the programs.
 struct Scene {
     dir: TempDir,
-    /// How long the programs sleep: no other test's do so.
+    /// The time that the programs sleep. No other test uses the same time.
     seconds: String,
 }
 
@@ -160,8 +161,8 @@ impl Scene {
         self.dir.path().join(name)
     }
 
-    /// Starts a command with gates whose programs get how long to sleep and the directory, and with one more, so that
-    /// it does not end by itself. `None`: the test has been reported as skipped.
+    /// Starts a command with gates whose programs get the time to sleep and the directory. One more gate prevents that
+    /// the command ends by itself. `None` if the test was reported as skipped.
     fn start(&self, command: &str, script: &str, gates: usize, start: &[&str]) -> Option<Agent> {
         if start == AS_PID_1 && !works(start) {
             skip("without PID namespaces nothing is PID 1");
@@ -206,7 +207,7 @@ fn works(start: &[&str]) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// The program itself, which `unshare` may have started.
+/// The process id of the program, which `unshare` may have started.
 fn program(agent: &Agent, start: &[&str]) -> u32 {
     if start != AS_PID_1 {
         return agent.id();
@@ -215,7 +216,7 @@ fn program(agent: &Agent, start: &[&str]) -> u32 {
     children.unwrap().trim().parse().unwrap()
 }
 
-/// How many dead children nobody has reaped.
+/// The number of zombies.
 fn defunct(parent: u32) -> usize {
     let is_defunct = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -242,11 +243,11 @@ fn end(process: u32) {
     assert!(status.unwrap().success());
 }
 
-/// Waits until `look` is content; what it found last is told at the deadline.
+/// Waits until `look` succeeds. At the deadline, fails with its last error.
 async fn eventually<T: Debug>(look: impl Fn() -> Result<(), T>) {
     let content = async {
         while look().is_err() {
-            // Nothing tells of it; the deadline is below.
+            // There is no event to wait for. The deadline is below.
             sleep(Duration::from_millis(10)).await;
         }
     };

@@ -14,7 +14,7 @@ use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 const NEW: &str = "example.com/new:NoSchedule";
-/// Its taint is [`NEW`].
+/// A rule for the taint [`NEW`].
 const NEW_RULE: &str = "- {name: new, taint: {key: example.com/new}, gates: []}\n";
 const RELOADED: &str = "reloaded the configuration";
 
@@ -35,7 +35,7 @@ async fn twenty_swaps_of_a_configmap_are_twenty_reloads_and_the_same_content_is_
     for version in 1..=20 {
         map.swap(&rules(version));
         agent.wait_for_count(RELOADED, version).await.unwrap();
-        let same = "looked at the configuration; it is the active one";
+        let same = "read the configuration; it is the active one";
         let looks = agent.count(same);
         map.swap(&rules(version));
         agent.wait_for_count(same, looks + 1).await.unwrap();
@@ -58,7 +58,7 @@ async fn what_stays_the_same_keeps_what_it_knows_and_not_one_probe_is_made_again
     let Some(scene) = OnCluster::with("keeps", &[TAINT, NEW], Gates::closed().await).await else {
         return;
     };
-    // Takes connections and never answers.
+    // A server that accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let once = format!(
         "  - {{name: once, httpGet: {{port: {}}}, periodSeconds: 3600}}\n",
@@ -78,14 +78,14 @@ async fn what_stays_the_same_keeps_what_it_knows_and_not_one_probe_is_made_again
     agent.wait_for_message("saw the taint").await.unwrap();
     let before = agent.status().await.unwrap()["rules"][0].clone();
 
-    // Another rule comes, before it.
+    // Another rule is added before it.
     map.swap(&format!("{NEW_RULE}{kept}"));
     scene.wait_for_taints(&[TAINT]).await;
     let after = agent.status().await.unwrap();
     assert_eq!(after["rules"][0]["name"], "new");
     assert_eq!(after["rules"][1], before);
 
-    // The rule itself is changed, and the other one goes.
+    // The rule itself changes, and the other rule is deleted.
     let more = "  - {name: more, file: {path: /does/not/exist}}\n";
     map.swap(&format!(
         "{head}  stableFor: 1ms\n  gates:\n{more}{silence}{once}"
@@ -99,7 +99,7 @@ async fn what_stays_the_same_keeps_what_it_knows_and_not_one_probe_is_made_again
     assert_eq!(after["gates"][2], before["gates"][0]);
     assert_eq!(after["since"], before["since"]);
 
-    // What once said is enough.
+    // One success of the gate `once` is enough, even if the configuration changes.
     map.swap(&format!("{head}  gates:\n{once}"));
     scene.wait_for_taints(&[]).await;
     assert_eq!(scene.gates.health.requests(), 1);
@@ -173,8 +173,7 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
     let logs = agent.logs();
     let errors = logs.iter().filter(|line| line["level"] == "ERROR");
     assert_eq!(errors.count(), 10, "no more in a minute");
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[NEW]).await;
 
     map.swap(NEW_RULE);
@@ -210,8 +209,7 @@ async fn a_run_that_ends_by_itself_does_so_by_the_configuration_that_it_began_wi
     let mut agent = scene.agent(&["--once", "--settle", "1s"]);
     agent.wait_for_message("saw the taint").await.unwrap();
     map.swap(NEW_RULE);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     assert_eq!(agent.exit_code().await.unwrap(), 0);
     scene.wait_for_taints(&[NEW]).await;
     assert_eq!(agent.count(RELOADED), 0);

@@ -1,4 +1,4 @@
-//! The main job.
+//! The removal of a taint when its gates open.
 
 use std::time::Duration;
 
@@ -66,8 +66,7 @@ async fn a_taint_whose_gates_are_open_is_removed_by_one_narrow_patch_and_two_req
     };
     let agent = scene.agent(&[]);
     agent.wait_for_message("saw the taint").await.unwrap();
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[FOREIGN]).await;
     let removed = agent.wait_for_message("removed the taint").await.unwrap();
     assert_eq!(
@@ -185,8 +184,7 @@ async fn success_is_only_when_the_returned_node_lacks_the_taint() {
         .server
         .respond_next(Verb::Patch, 1, Answer::Reply(reply));
     let agent = scene.agent(&[]);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     let undone = "the server accepted the change, but the taint is there again";
     agent.wait_for_message(undone).await.unwrap();
     scene.wait_for_taints(&[]).await;
@@ -257,31 +255,17 @@ async fn one_rule_can_be_given_without_a_file() {
     let ready = scene.gates.dir.path().join("ready");
     let url = format!("http://localhost:{}/healthz", scene.gates.health.port());
     let (kubeconfig, file) = (scene.kubeconfig.to_str().unwrap(), ready.to_str().unwrap());
-    let arguments = [
-        "run",
-        "--once",
-        "--settle",
-        "100ms",
-        "--kubeconfig",
-        kubeconfig,
-        "--taint",
-        TAINT,
-        "--http-get",
-        &url,
-        "--file",
-        file,
-    ];
+    let run = ["run", "--once", "--settle", "100ms"];
+    let rule = ["--taint", TAINT, "--http-get", &url, "--file", file];
+    let arguments = [&run[..], &["--kubeconfig", kubeconfig], &rule].concat();
     let mut agent = Agent::start(PROGRAM, &arguments, &[("NODE_NAME", "flags")]).unwrap();
-    agent
-        .wait_for_log(|line| line["gate"] == "file-1" && line["state"] != "unknown")
-        .await
-        .unwrap();
+    let evaluated =
+        |line: &serde_json::Value| line["gate"] == "file-1" && line["state"] != "unknown";
+    agent.wait_for_log(evaluated).await.unwrap();
     scene.gates.health.set(200);
     std::fs::write(&ready, "").unwrap();
-    assert_eq!(
-        agent.ended(Duration::from_secs(20)).await.unwrap().code(),
-        Some(0)
-    );
+    let ended = agent.ended(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(ended.code(), Some(0));
     assert_eq!(scene.taints().await, [FOREIGN]);
 }
 
@@ -296,8 +280,7 @@ async fn a_rule_for_other_nodes_does_not_claim_the_removal_of_the_same_taint_her
         node["metadata"]["labels"] = serde_json::json!({"pool": "b"});
     });
     let agent = scene.agent(&["--listen", "127.0.0.1:0"]);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[]).await;
     let removed = agent.wait_for_message("removed the taint").await.unwrap();
     assert_eq!(removed["rule"], "cni");

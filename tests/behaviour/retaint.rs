@@ -15,7 +15,7 @@ use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn};
 use testkit::config_map::ConfigMap;
 
 const TAINT: &str = "example.com/not-ready:NoSchedule";
-/// Shortest that the configuration may ask for.
+/// The shortest time that a configuration can have.
 const AFTER: Duration = Duration::from_secs(30);
 
 async fn gates() -> Gates {
@@ -67,11 +67,11 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
 #[tokio::test]
 async fn an_agent_that_finds_a_gate_closed_counts_from_its_own_start_and_a_signal_puts_nothing_back()
  {
-    // No foreign taint: the list itself has to be made.
+    // Without a foreign taint, the patch must create the list.
     let Some(scene) = OnCluster::with("retaint-restart", &[], gates().await).await else {
         return;
     };
-    scene.cluster.set_taints(scene.name, &[]).await.unwrap();
+    scene.set_taints(&[]).await;
     scene.gates.health.set(503);
     let mut agent = scene.agent(&[]);
     let lapses = |line: &Value| line["decision"] == "lapsing";
@@ -160,7 +160,7 @@ async fn a_put_back_that_the_server_takes_and_undoes_is_told_as_that_and_not_rep
     assert_eq!(agent.count("put the taint back"), 0);
 }
 
-/// The agent on a machine that has booted just now, as far as it can tell. `None`: the test has been skipped.
+/// An agent that sees a boot time of a moment ago. `None` if the test was skipped.
 pub(crate) fn just_booted(
     gates: &Gates,
     node: &str,

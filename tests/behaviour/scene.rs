@@ -1,22 +1,21 @@
-//! A Node, an agent, and the gates between them.
+//! A Node, an agent, and its gates.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::agent::{Agent, write_configuration};
+use testkit::agent::{Agent, manifests, run_on, write_configuration};
 use testkit::api::{ApiServer, Options, Request, Verb};
 use testkit::cluster::{self, AuditEntry, Cluster};
 use testkit::health::HealthEndpoint;
-use testkit::{DEADLINE, node, taints};
-use tokio::process::Command;
+use testkit::{CONFLIST, DEADLINE, node, taints};
 use tokio::time::timeout;
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
 /// The taint of the rule in [`Gates::rule`].
 pub(crate) const TAINT: &str = "example.com/not-ready:NoExecute";
-/// Somebody else's.
+/// A taint that no rule names.
 pub(crate) const FOREIGN: &str = "example.com/foreign=x:NoSchedule";
 
 /// A configuration with one rule: a CNI configuration and a health endpoint.
@@ -39,8 +38,7 @@ impl Gates {
     /// Both open.
     pub(crate) async fn open() -> Self {
         let gates = Self::closed().await;
-        gates.write_conflist();
-        gates.health.set(200);
+        gates.open_both();
         gates
     }
 
@@ -48,7 +46,7 @@ impl Gates {
         write_configuration(&self.config(), rules).unwrap();
     }
 
-    /// The rule, with `more` of its fields.
+    /// The rule, with `more` fields.
     pub(crate) fn rule(&self, more: &str) -> String {
         let (directory, port) = (self.net_d(), self.health.port());
         let directory = directory.display();
@@ -67,17 +65,30 @@ impl Gates {
         self.dir.path().join("net.d")
     }
 
-    /// As a CNI does: whole, by a rename.
+    pub(crate) fn open_both(&self) {
+        self.write_conflist();
+        self.health.set(200);
+    }
+
+    /// Renames the file into place, as CNI plugins do.
     pub(crate) fn write_conflist(&self) {
         let directory = self.net_d();
         std::fs::create_dir_all(&directory).unwrap();
-        let text = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
-        std::fs::write(directory.join("10-demo.conflist.tmp"), text).unwrap();
-        std::fs::rename(
-            directory.join("10-demo.conflist.tmp"),
-            directory.join("10-demo.conflist"),
-        )
-        .unwrap();
+        let written = directory.join("10-demo.conflist.tmp");
+        std::fs::write(&written, CONFLIST).unwrap();
+        std::fs::rename(written, directory.join("10-demo.conflist")).unwrap();
+    }
+
+    /// Creates a Node. Returns the kubeconfig file of an agent with the rights of the manifests.
+    pub(crate) async fn tainted_node(
+        &self,
+        cluster: &Cluster,
+        name: &str,
+        taints: &[&str],
+    ) -> PathBuf {
+        cluster.create_node(name, taints).await.unwrap();
+        let kubeconfig = cluster.agent_kubeconfig(self.dir.path(), name);
+        kubeconfig.await.unwrap()
     }
 
     /// An agent on this Node.
@@ -96,7 +107,7 @@ impl Gates {
         self.agent_in(&[PROGRAM], node, kubeconfig, more, environment)
     }
 
-    /// The same, by a command that takes the agent's arguments.
+    /// The same, started by a command to which the agent's arguments are added.
     pub(crate) fn agent_in(
         &self,
         command: &[&str],
@@ -106,33 +117,22 @@ impl Gates {
         environment: &[(&str, &str)],
     ) -> Agent {
         let config = self.config();
-        let paths = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
-        let [config, kubeconfig] = paths;
-        let arguments = [
-            "--log-level",
-            "debug",
-            "run",
-            "--config",
-            config,
-            "--kubeconfig",
-            kubeconfig,
-            "--node-name",
-            node,
-        ];
-        // Tests may ask for a port of their own; the default one would be the same for all of them.
+        let run = run_on(node, &config, kubeconfig);
+        // Agents of several tests cannot use the default port at the same time.
         let listen = if more.contains(&"--listen") {
             &[][..]
         } else {
             &["--listen", "off"]
         };
-        let all = [&command[1..], &arguments, listen, more].concat();
-        // Many tests count requests: the self-check has tests of its own.
+        let log = &["--log-level", "debug"];
+        let all = [&command[1..], &run, log, listen, more].concat();
+        // Many tests count requests. The self-check has its own tests.
         let environment = [&[("UNTAINT_NO_POLICY_CHECK", "true")], environment].concat();
         Agent::start(command[0], &all, &environment).unwrap()
     }
 }
 
-/// A Node on the real API server, seen by an agent with the shipped rights.
+/// A Node on a real API server, for an agent with the rights of the manifests.
 pub(crate) struct OnCluster {
     pub(crate) cluster: &'static Cluster,
     pub(crate) name: &'static str,
@@ -141,14 +141,10 @@ pub(crate) struct OnCluster {
 }
 
 impl OnCluster {
-    /// `None`: there is no cluster to be had, and the test has been reported as skipped.
+    /// `None` if there is no cluster: the test was reported as skipped.
     pub(crate) async fn with(name: &'static str, taints: &[&str], gates: Gates) -> Option<Self> {
         let cluster = cluster::shared().await?;
-        cluster.create_node(name, taints).await.unwrap();
-        let kubeconfig = cluster
-            .agent_kubeconfig(gates.dir.path(), name)
-            .await
-            .unwrap();
+        let kubeconfig = gates.tainted_node(cluster, name, taints).await;
         Some(Self {
             cluster,
             name,
@@ -161,7 +157,7 @@ impl OnCluster {
         self.gates.agent(self.name, &self.kubeconfig, more)
     }
 
-    /// The Node once its taints are these, besides the one that the server adds.
+    /// Waits until the Node has these taints and the one that the server adds.
     pub(crate) async fn wait_for_taints(&self, wanted: &[&str]) -> Value {
         self.cluster
             .wait_for_node(self.name, |node| own_taints(node) == wanted)
@@ -169,11 +165,16 @@ impl OnCluster {
             .unwrap()
     }
 
+    pub(crate) async fn set_taints(&self, wanted: &[&str]) {
+        let set = self.cluster.set_taints(self.name, wanted);
+        set.await.unwrap();
+    }
+
     pub(crate) async fn taints(&self) -> Vec<String> {
         own_taints(&self.cluster.node(self.name).await.unwrap())
     }
 
-    /// What the agent asked of the server.
+    /// The agent's requests.
     pub(crate) async fn requests(&self) -> Vec<AuditEntry> {
         let mine = |entry: &AuditEntry| entry.node.as_deref() == Some(self.name);
         self.cluster.requests(mine).await.unwrap()
@@ -240,7 +241,7 @@ impl OnStandIn {
             .collect()
     }
 
-    /// The verbs of all requests, in their order.
+    /// The verbs of all requests, in order.
     pub(crate) fn verbs(&self) -> Vec<Verb> {
         self.server
             .requests()
@@ -256,19 +257,16 @@ impl OnStandIn {
     }
 }
 
-/// Gives untaint's `ServiceAccount` what `untaint manifests` says that these rules need, and returns when the server knows
-/// that it allows this.
+/// Grants untaint's `ServiceAccount` the roles that `untaint manifests` writes for these rules. Returns when the server
+/// allows `allows`.
 pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], namespace: &str) {
     let directory = TempDir::new().unwrap();
     let config = directory.path().join("config.yaml");
     write_configuration(&config, rules).unwrap();
-    let mut manifests = Command::new(PROGRAM);
-    manifests.args(["manifests", "--only", "rbac", "--config"]);
-    let output = manifests.arg(config).output().await.unwrap();
-    let mut granted: Vec<Value> =
-        serde_yaml::from_multiple(&String::from_utf8_lossy(&output.stdout)).unwrap();
+    let manifests = manifests(PROGRAM, &config, &["--only", "rbac"]).await;
+    let mut granted: Vec<Value> = serde_yaml::from_multiple(&manifests.unwrap()).unwrap();
     for role in &mut granted {
-        // Of its own: what other tests have must not change.
+        // The roles get their own names, so that the roles of other tests do not change.
         for name in ["/metadata/name", "/roleRef/name"] {
             if let Some(name) = role.pointer_mut(name) {
                 let suffix = allows[1].replace('/', "-");
@@ -279,7 +277,8 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
     let list = json!({"apiVersion": "v1", "kind": "List", "items": granted});
     let file = directory.path().join("roles.json");
     std::fs::write(&file, list.to_string()).unwrap();
-    // By the server, since several tests may do it at once: of two who find no role, a client fails to make the second.
+    // With `--server-side`, because several tests can do this at the same time. Otherwise the second creation would
+    // fail.
     let apply = [
         "apply",
         "--server-side",
@@ -294,7 +293,7 @@ pub(crate) async fn grant(cluster: &Cluster, rules: &str, allows: [&str; 2], nam
         &agent,
     ]
     .concat();
-    // It fails if the answer is no.
+    // The command fails if the answer is no.
     let allowed = async { while cluster.kubectl(&can).await.is_err() {} };
     timeout(DEADLINE, allowed).await.unwrap();
 }

@@ -1,5 +1,4 @@
-//! The question whether a policy holds the account, where a real server gives no such answers; `tests/hostile` has the
-//! others.
+//! The self-check with answers that a real server does not give. `tests/hostile` tests the other answers.
 
 use serde_json::Value;
 use testkit::agent::Agent;
@@ -31,8 +30,7 @@ async fn a_question_without_an_answer_holds_up_neither_a_removal_nor_its_connect
     scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
     let agent = agent(&scene, &[]);
     scene.wait_for(Verb::Patch, 1).await;
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[FOREIGN]).await;
     let requests = scene.server.requests();
     let first: Vec<_> = requests.iter().take(3).collect();
@@ -42,7 +40,7 @@ async fn a_question_without_an_answer_holds_up_neither_a_removal_nor_its_connect
     );
     assert_eq!(first[0].connection, first[1].connection);
     assert_eq!(first[1].connection, first[2].connection);
-    // It is asked again, and no failure of the main job is made of it.
+    // The self-check is repeated, and its failure is not one of the main job.
     let again = |all: &[Request]| all.iter().filter(|it| is_dry_run(it)).count() == 2;
     let requests = scene.server.wait_for_requests(again).await.unwrap();
     assert!(
@@ -63,7 +61,7 @@ async fn who_does_not_want_to_know_or_writes_nothing_does_not_ask() {
         let agent = agent(&scene, more);
         agent.wait_for_message("watching the node").await.unwrap();
         assert_eq!(state(&agent).await, "unchecked");
-        // Whatever it would ask, it would have asked by the time it has seen this.
+        // If the agent sent a self-check, it would have sent it before it sees this.
         scene.set_taints(&[]);
         agent.wait_for_count("saw the node", 2).await.unwrap();
         assert_eq!(scene.verbs(), [Verb::Watch]);

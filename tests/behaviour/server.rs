@@ -15,7 +15,7 @@ use crate::denial::{REFUSED, keep_taint};
 use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
-/// What a browser asks for.
+/// The `Accept` header of a browser.
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_port_in_use_is_told_and_does_not_stop_the_main_job() {
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
 }
 
-/// What is left of its connections is not in the way of the next agent.
+/// The rest of its connections does not prevent the next agent from listening.
 #[tokio::test]
 async fn an_agent_that_is_started_again_listens_at_once() {
     let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
@@ -174,7 +174,7 @@ fn has_line(head: &str, line: &str) -> bool {
     head.lines().any(|found| found == line)
 }
 
-/// The page stays in a file beside what was built, so that it can be looked at: see `make screenshot`.
+/// Writes the page to a file in the target directory, for `make screenshot`.
 #[tokio::test]
 async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
     const TAINTS: [&str; 3] = [

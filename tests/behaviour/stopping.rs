@@ -39,7 +39,7 @@ async fn an_agent_that_is_killed_at_any_time_and_started_again_converges() {
 async fn sigterm_ends_it_as_pid_1_too() {
     let gates = Gates::closed().await;
     let config = gates.config();
-    // In a PID namespace of its own, as in a container; its parent waits for it and passes its exit code on.
+    // In its own PID namespace, as in a container. Its parent waits for it and ends with its exit code.
     let arguments = [
         "--pid",
         "--fork",

@@ -1,4 +1,4 @@
-//! `stableFor`, the deadline, and a process that stands still.
+//! `stableFor`, the deadline, and a process that is paused.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn a_gate_that_closes_while_a_removal_has_no_answer_starts_stable_for_agai
     scene.server.respond_next(Verb::Patch, 1, Answer::Hang);
     let agent = scene.agent(&[]);
     scene.wait_for(Verb::Patch, 1).await;
-    // Some seconds of the five that the answer is waited for.
+    // A part of the five seconds for which the agent waits for the answer.
     scene.gates.health.wait_for_requests(50).await.unwrap();
     scene.gates.health.set(503);
     let is_closed = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "closed";
@@ -70,7 +70,7 @@ async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
         .unwrap();
     agent.signal("STOP").await.unwrap();
     scene.gates.health.set(503);
-    // Not to wait for something: this is what happens to it, for longer than stableFor.
+    // This does not wait for something. The pause itself is tested. It is longer than stableFor.
     tokio::time::sleep(Duration::from_millis(5500)).await;
     agent.signal("CONT").await.unwrap();
     agent

@@ -17,15 +17,14 @@ async fn an_older_node_that_arrives_after_the_answer_to_a_patch_is_dropped() {
     scene.server.update_node("node", |node| {
         node["metadata"]["labels"] = json!({"a": "b"});
     });
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     agent.wait_for_message("removed the taint").await.unwrap();
     scene.server.pause_watches(false);
     agent
         .wait_for_message("dropped a node older than the one known")
         .await
         .unwrap();
-    // Whatever it would do about the old Node, it would have done by the time it acts on a newer one.
+    // If the agent acted on the old Node, it would do so before it acts on a newer one.
     scene.set_taints(&[FOREIGN, TAINT]);
     scene.wait_for_taints(&[FOREIGN]).await;
     agent
@@ -95,7 +94,7 @@ async fn where_streaming_lists_are_refused_it_lists_and_watches_and_remembers() 
     let scene = OnStandIn::with_options(options, &[TAINT], Gates::open().await).await;
     let _agent = scene.agent(&[]);
     scene.wait_for_taints(&[]).await;
-    // The list has told all that the patch needs; it and the second watch go out together.
+    // The list has everything that the patch needs. The patch and the second watch are sent at the same time.
     scene.wait_for(Verb::Watch, 2).await;
     assert_eq!(scene.verbs()[..2], [Verb::Watch, Verb::List]);
     assert_eq!(
@@ -122,11 +121,7 @@ async fn a_real_server_without_streaming_lists_costs_four_requests() {
         return;
     };
     let gates = Gates::open().await;
-    cluster.create_node("node", &[TAINT]).await.unwrap();
-    let kubeconfig = cluster
-        .agent_kubeconfig(gates.dir.path(), "node")
-        .await
-        .unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let agent = gates.agent("node", &kubeconfig, &[]);
     agent.wait_for_message("removed the taint").await.unwrap();
     agent.wait_for_message("watching the node").await.unwrap();
@@ -139,7 +134,7 @@ async fn a_real_server_without_streaming_lists_costs_four_requests() {
         .map(|request| request.verb.as_str())
         .collect();
     assert_eq!(verbs[..2], ["watch", "list"], "{requests:#?}");
-    // The list has told all that the patch needs; it and the second watch go out together.
+    // The list has everything that the patch needs. The patch and the second watch are sent at the same time.
     verbs.sort_unstable();
     assert_eq!(verbs, ["list", "patch", "watch", "watch"], "{requests:#?}");
 }
@@ -176,8 +171,7 @@ async fn a_node_that_is_deleted_and_made_anew_starts_afresh_and_the_old_one_is_n
         .wait_for_message("there is no such node; waiting for it")
         .await
         .unwrap();
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene
         .cluster
         .create_node(scene.name, &[FOREIGN, TAINT])

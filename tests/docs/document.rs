@@ -1,16 +1,16 @@
-//! Markdown, as far as the tests need it.
+//! A reader of Markdown for the tests.
 
 use std::fs;
 use std::path::PathBuf;
 
 pub(crate) struct Document {
     pub(crate) path: PathBuf,
-    /// What is not code, line by line.
+    /// All lines outside code blocks.
     pub(crate) prose: String,
     pub(crate) blocks: Vec<Block>,
 }
 
-/// Code between fences.
+/// A code block between fences.
 pub(crate) struct Block {
     pub(crate) language: String,
     /// `FILE:LINE` of its fence.
@@ -55,7 +55,7 @@ impl Document {
     }
 }
 
-/// The anchor of a heading: in lower case, blanks as hyphens, without punctuation.
+/// The anchor of a heading, as GitHub writes it: lower case, hyphens for blanks, no punctuation.
 pub(crate) fn anchor(heading: &str) -> String {
     let title = heading.trim_start_matches('#').trim().to_lowercase();
     let title = title.replace(' ', "-");

@@ -1,4 +1,4 @@
-//! What is generated, and checked in. `make generate` writes it.
+//! The generated files are up to date. `make generate` writes them.
 
 mod picture;
 
@@ -39,7 +39,7 @@ const MANIFESTS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Writes the file if that is asked for, else demands that it be like that.
+/// Writes the file for `make generate`. Otherwise the file must have this text.
 fn assert_generated(path: &str, expected: &str) {
     let path = at_root(path);
     if env::var("UNTAINT_GENERATE").as_deref() == Ok("true") {

@@ -1,4 +1,4 @@
-//! Which module uses which, by the `use` lines: upwards in `src/lib.rs` and never in a circle.
+//! Modules use only modules of earlier layers of `src/lib.rs`, and never each other in a circle. Read from `use` lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ struct File {
     uses: Vec<Module>,
 }
 
-/// Every module of the program, those of tests aside.
+/// Every module of the program, without the modules of tests.
 fn files() -> Vec<File> {
     let mut sources = Vec::new();
     collect(&at_root("src"), &mut Vec::new(), &mut sources);
@@ -54,7 +54,7 @@ fn collect(folder: &Path, parent: &mut Module, sources: &mut Vec<(Module, String
     }
 }
 
-/// The paths of all `use` lines, without their braces, and all others that begin with `crate`.
+/// The paths of all `use` lines, with braces expanded, and all other paths that begin with `crate`.
 fn used_paths(text: &str) -> Vec<Vec<&str>> {
     let starts = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
     let mut paths = Vec::new();
@@ -101,7 +101,7 @@ fn expand<'t>(tree: &'t str, prefix: &[&'t str], paths: &mut Vec<Vec<&'t str>>) 
     }
 }
 
-/// The innermost module that `path` leads through from `module`; `None` outside this crate.
+/// The innermost module of `path`, as seen from `module`; `None` outside this crate.
 fn resolve(module: &[String], path: &[&str], modules: &BTreeSet<Module>) -> Option<Module> {
     let mut found = module.to_vec();
     let mut rest = path;
@@ -132,14 +132,14 @@ fn resolve(module: &[String], path: &[&str], modules: &BTreeSet<Module>) -> Opti
     (found != module).then_some(found)
 }
 
-/// For each module that has others in it: which of these uses which of the others, and in what file.
+/// For each module with submodules: which submodule uses which other, and in which file.
 fn siblings() -> BTreeMap<Module, BTreeMap<(String, String), String>> {
     let mut uses: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
     for file in files() {
         for used in &file.uses {
             let pairs = file.module.iter().zip(used);
             let common = pairs.take_while(|(one, other)| one == other).count();
-            // A module and what is in it belong together.
+            // A module and its submodules may use each other.
             if let (Some(user), Some(used)) = (file.module.get(common), used.get(common)) {
                 let pair = (user.clone(), used.clone());
                 let within = file.module[..common].to_vec();

@@ -1,4 +1,4 @@
-//! What the documents say, as far as a program can check it: configurations, command lines, links, names.
+//! Checks the documents: configurations, command lines, links, names.
 
 #![expect(
     clippy::panic,
@@ -28,13 +28,13 @@ fn at_root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// A check of nothing would pass for ever.
+/// Without this, a check that finds nothing to check would pass.
 fn some<T>(found: Vec<T>) -> Vec<T> {
     assert!(!found.is_empty(), "nothing to check was found");
     found
 }
 
-/// README.md and those in docs/.
+/// README.md and the pages in docs/.
 fn documents() -> Vec<Document> {
     let entries = fs::read_dir(at_root("docs")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -56,7 +56,7 @@ fn blocks(language: &str) -> Vec<Block> {
     some(blocks.filter(|block| block.language == language).collect())
 }
 
-/// What stands between backquotes.
+/// The texts between backquotes.
 fn code_spans(prose: &str) -> BTreeSet<&str> {
     prose.split('`').skip(1).step_by(2).collect()
 }
@@ -72,7 +72,7 @@ fn every_configuration_in_the_documents_is_valid() {
     }
 }
 
-/// A placeholder is a word in capitals that is valid as it stands, such as the name of a file.
+/// A placeholder in a command line is a word in capitals that is valid, such as the name of a file.
 #[test]
 fn every_command_line_of_untaint_in_the_documents_is_understood() {
     let blocks = blocks("sh");
@@ -117,7 +117,6 @@ fn every_relative_link_in_the_documents_leads_to_a_file_and_to_a_heading_of_it()
     }
 }
 
-/// The anchors of the headings.
 fn headings(prose: &str) -> impl Iterator<Item = String> {
     let titles = prose.lines().filter(|line| line.starts_with('#'));
     titles.map(anchor)
@@ -130,8 +129,7 @@ fn the_table_of_events_is_what_is_written() {
     let rows: Vec<_> = some(rows.collect());
     assert_eq!(rows.len(), Reason::ALL.len());
     for (row, reason) in rows.into_iter().zip(Reason::ALL) {
-        let kind = reason.event_type();
-        let (reason, action) = (reason.as_str(), reason.action());
+        let (reason, kind, action) = reason.fields();
         let beginning = format!("| `{reason}` | {kind:?} | `{action}` | ");
         assert!(row.starts_with(&beginning), "{beginning}: {row}");
     }
@@ -155,7 +153,7 @@ fn every_flag_and_every_variable_is_in_the_reference() {
         }
     }
     let reference = Document::read(at_root(REFERENCE)).prose;
-    // A flag stands there with the name of its value.
+    // The reference shows a flag together with the name of its value.
     let named: BTreeSet<_> = code_spans(&reference)
         .into_iter()
         .filter_map(|code| code.split_whitespace().next())
@@ -167,20 +165,27 @@ fn every_flag_and_every_variable_is_in_the_reference() {
     }
 }
 
+/// `row` is the row of tests/README.md that names the test.
+fn assert_has_test(file: &str, test: &str, row: &str) {
+    let source = fs::read_to_string(at_root(file));
+    let source = source.unwrap_or_else(|error| panic!("{row}: {file}: {error}"));
+    let is_there = source.contains(&format!("fn {test}("));
+    assert!(is_there, "{row}: {file} has no test {test}");
+}
+
 #[test]
 fn every_situation_in_the_table_has_its_test() {
-    let table = fs::read_to_string("tests/README.md").unwrap();
+    let table = fs::read_to_string(at_root("tests/README.md")).unwrap();
     let names = table
         .lines()
         .filter(|line| line.starts_with('|'))
         .filter_map(|line| line.rsplit('`').nth(1)?.split_once("::"))
-        // A path to a file is the table's of what went wrong for others.
+        // A path to a file is in the table of the failures of other projects.
         .filter(|(module, _)| !module.contains('.'));
     let mut count = 0;
     for (module, test) in names {
         count += 1;
-        let source = fs::read_to_string(format!("tests/behaviour/{module}.rs")).unwrap();
-        assert!(source.contains(&format!("fn {test}()")), "{module}::{test}");
+        assert_has_test(&format!("tests/behaviour/{module}.rs"), test, "a situation");
     }
     assert!(count > 20, "{count}");
 }
@@ -195,7 +200,7 @@ fn every_path_in_the_map_of_the_code_is_there() {
     }
 }
 
-/// The failures of others that no change may forget.
+/// The failures of other projects, each of which needs a test here.
 const FAILURES: &str = "A1 A2 A3 A4 A5 A6 A7 A9 A10 A11 A12 A13 A14 A15 A16 A17 A18 A19 A21 A22 A23 A25 A26 A27 A28 B1 B2 B3 B4 B5 B6 B7 B8 B9 B12 B13 B15 B16 B17 B19 B20 B21 B22 B23 B24 B25 B27 B28 B29 B30 B31 B33 C2 C4 C7 C9 C11 D1 D2 D3 D4 D26 D27 D28 D29";
 
 #[test]
@@ -209,11 +214,7 @@ fn every_failure_of_others_has_its_test() {
             .into_iter()
             .filter_map(|code| code.split_once("::"));
         for (file, test) in some(tests.collect()) {
-            let source = fs::read_to_string(at_root(file)).unwrap();
-            assert!(
-                source.contains(&format!("fn {test}(")),
-                "{id}: {file}::{test}"
-            );
+            assert_has_test(file, test, id);
         }
     }
 }

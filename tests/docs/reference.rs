@@ -1,7 +1,6 @@
-//! The tables of fields in the reference, from the schema.
+//! Writes the tables of fields in the reference from the schema.
 //!
-//! A table stands between `<!-- fields of TYPE: FIELD … -->`, which says what is in it and in which order, and
-//! `<!-- end -->`.
+//! A table is between `<!-- fields of TYPE: FIELD … -->`, which lists its fields in order, and `<!-- end -->`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,7 +12,7 @@ use crate::document::anchor;
 const END: &str = "<!-- end -->";
 const HEAD: &str = "\n| field | type | default | meaning |\n|---|---|---|---|\n";
 
-/// `page` with its tables as `schema` has them. Every field of the file must be in one.
+/// Returns `page` with the tables of `schema`. Every field of the schema must be in a table.
 pub(crate) fn with_tables(page: &str, schema: &Value) -> String {
     let headings = page.lines().filter(|line| line.starts_with('#'));
     let types = Types {
@@ -40,21 +39,21 @@ pub(crate) fn with_tables(page: &str, schema: &Value) -> String {
     filled
 }
 
-/// The type and the fields that a table is for.
+/// The type and the fields of the table that starts in this line.
 fn marker(line: &str) -> Option<(&str, &str)> {
     let marker = line.strip_prefix("<!-- fields of ")?.strip_suffix(" -->")?;
     marker.split_once(':')
 }
 
-/// The mappings of the file.
+/// The mappings of the configuration file.
 struct Types<'a> {
     schema: &'a Value,
-    /// Of the sections of the page.
+    /// The anchors of the page's sections.
     anchors: BTreeSet<String>,
 }
 
 impl<'a> Types<'a> {
-    /// The type `name`: the file itself, or a definition.
+    /// The schema of the type `name`: of the whole file, or a definition.
     fn named(&self, name: &str) -> &'a Value {
         if self.schema["title"] == name {
             self.schema
@@ -63,12 +62,12 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Each type with each of its fields. Those of a member of `anyOf` are those of a gate.
+    /// Each type with each of its fields. A member of `anyOf` has the fields of a gate.
     fn fields(&self) -> BTreeSet<(&'a str, &'a str)> {
         let title = self.schema["title"].as_str();
         let definitions = self.schema["$defs"].as_object().unwrap().keys();
         let names = title.into_iter().chain(definitions.map(String::as_str));
-        let names = names.filter(|name| *name != "Condition");
+        let names = names.filter(|name| *name != "Check");
         let fields = names.flat_map(|name| {
             let fields = self.named(name)["properties"].as_object();
             fields
@@ -106,7 +105,7 @@ impl<'a> Types<'a> {
             Some("object") => "mapping",
             Some("integer") => "whole number",
             Some(kind) => kind,
-            // Of an enum, whose choices have one each.
+            // An enum has no type of its own; its choices are strings.
             None => "string",
         };
         let has_parts = kind == "list" || kind == "mapping";
@@ -118,7 +117,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The schema of a field, or that of the type that it refers to.
+    /// The schema of a field, or of the type to which it refers.
     fn resolved(&self, field: &'a Value) -> &'a Value {
         let name = field["$ref"]
             .as_str()
@@ -147,7 +146,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// What holds if the field is left out.
+/// The value of a field that is not in the file.
 fn default(mapping: &Value, name: &str) -> String {
     let is_in = |list: &Value| {
         let mut names = list.as_array().into_iter().flatten();
@@ -168,7 +167,7 @@ fn default(mapping: &Value, name: &str) -> String {
     }
 }
 
-/// A value as the file would have it.
+/// A value as it is written in the file.
 fn code(value: &Value) -> String {
     format!("`{}`", flow(value))
 }

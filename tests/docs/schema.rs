@@ -1,4 +1,4 @@
-//! The schema, held to the parser with a validator that knows neither.
+//! Compares the schema with the parser, with a third-party validator.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use untaint::config;
 
 use crate::{at_root, yaml_files};
 
-/// Why a schema cannot tell a fault, and what the parser says of such faults.
+/// Why a schema cannot find a problem, and the parser's words for such problems.
 const BEYOND: [(&str, &[&str]); 3] = [
     (
         "JSON has no field twice, and no keys but strings",
@@ -27,8 +27,8 @@ const BEYOND: [(&str, &[&str]); 3] = [
             "can match the same taint",
             "names the same condition",
             "names a condition that the gates of the same rule wait for",
-            "names a condition to which a gate of rule storage gives a maxAge",
-            "puts back what the rule in line",
+            "names a condition to which a gate of the rule in line",
+            "puts back the same taint as the rule in line",
         ],
     ),
     (
@@ -43,13 +43,13 @@ const BEYOND: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The words of [`BEYOND`] that a problem has.
+/// The words of [`BEYOND`] that are in a problem.
 fn beyond(problem: &str) -> Option<&'static str> {
     let mut words = BEYOND.iter().flat_map(|(_, words)| *words);
     words.find(|words| problem.contains(**words)).copied()
 }
 
-/// What the parser says at a rule's `retaint`, and the field where the schema says it.
+/// The parser's words for a problem that it reports at `retaint`, and the field at which the schema reports it.
 const ELSEWHERE: [(&str, &str); 3] = [
     ("needs taint.effect", "taint.effect"),
     ("needs a gate", "gates"),
@@ -61,7 +61,7 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     jsonschema::draft202012::new(&schema).unwrap()
 });
 
-/// The text as JSON, if it is YAML that the parser reads: with its options, but for fields that appear twice.
+/// The text as JSON, read with the parser's options, but with fields that appear twice allowed.
 fn instance(text: &str) -> Option<Value> {
     let options = serde_yaml::options! {
         budget: serde_yaml::budget! { max_depth: 32 },
@@ -76,7 +76,7 @@ fn instance(text: &str) -> Option<Value> {
     serde_yaml::from_str_with_options(text, options).ok()
 }
 
-/// The schema accepts a configuration that stands at `place`.
+/// Asserts that the schema accepts the configuration from `place`.
 pub(crate) fn assert_accepts(text: &str, place: &str) {
     let instance = instance(text).unwrap();
     let errors: Vec<_> = SCHEMA
@@ -104,7 +104,7 @@ fn the_schema_tells_every_problem_of_every_invalid_file_at_its_field_unless_no_s
         let text = fs::read_to_string(&path).unwrap();
         let problems = config::parse(&text).unwrap_err().to_string();
         let Some(instance) = instance(&text) else {
-            // YAML's own syntax, which an editor knows too.
+            // A syntax error of YAML is not for the schema.
             assert_eq!(problems.lines().count(), 1, "{}", path.display());
             continue;
         };
@@ -115,7 +115,7 @@ fn the_schema_tells_every_problem_of_every_invalid_file_at_its_field_unless_no_s
                 needed.insert(words);
                 continue;
             }
-            // Behind line and column, which the text as a whole has not.
+            // The part after line and column. A problem of the whole text has no line and column.
             let told = problem.split_once(": ").map_or(problem, |(_, told)| told);
             let told = ELSEWHERE
                 .iter()
@@ -135,7 +135,7 @@ fn the_schema_tells_every_problem_of_every_invalid_file_at_its_field_unless_no_s
     assert_eq!(needed, all.collect(), "what has no fixture");
 }
 
-/// The fields that an error is about, as the parser names them.
+/// The fields of an error, as the parser names them.
 fn places(error: &ValidationError<'_>) -> Vec<String> {
     let place = place(error.instance_path());
     let field = |name: &str| place_of_field(&place, name);
@@ -176,10 +176,10 @@ fn place_of_field(place: &str, name: &str) -> String {
     }
 }
 
-/// Fields that may stand in a mapping besides.
+/// Fields to add to a mapping.
 const STRANGE_FIELDS: [&str; 6] = ["x", "name", "port", "host", "periodSeconds", "retaint"];
 
-/// Neither refuses what the other accepts, save for what no schema can tell.
+/// The schema and the parser accept the same files, except for what no schema can check.
 #[test]
 fn the_schema_and_the_parser_agree_about_whatever_stands_in_place_of_a_value() {
     let text = fs::read_to_string(at_root("tests/fixtures/config/valid/everything.yaml")).unwrap();

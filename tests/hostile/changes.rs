@@ -85,8 +85,8 @@ const SPEC: &str = "spec";
 /// What is not the agent's to change, of a Node of [`crate::installation::rich_node`], through the Node itself.
 pub(crate) fn of_nodes(node: &Value) -> Vec<Change> {
     let not_metadata =
-        "may not change the Node's labels, annotations or anything else of its metadata";
-    let not_spec = "may change nothing of the Node's spec but taints";
+        "may not change the Node's labels, annotations or anything else in its metadata";
+    let not_spec = "may change nothing in the Node's spec except taints";
     let mut labels = node["metadata"]["labels"].clone();
     labels["team"] = json!("b");
     let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]);

@@ -83,7 +83,7 @@ pub(crate) async fn rows(cluster: &Cluster, own: &str, other: &str) -> Vec<Row> 
     rows
 }
 
-const ABOUT: &str = "may only tell of the Node ";
+const ABOUT: &str = "may only write Events about the Node ";
 
 fn row(request: Request, [by, by_then]: [By; 2], message: &'static str) -> Row {
     Row {

@@ -227,7 +227,7 @@ pub(crate) async fn nothing_is_put_back_and_nothing_published_where_no_rule_asks
         &put_back,
         &own,
         "",
-        "put there: example.com/link:NoSchedule;",
+        "added: example.com/link:NoSchedule;",
     ));
     let client = shipped.client_for("silent").await;
     refuse(&client, &rows, false).await;
@@ -273,7 +273,7 @@ pub(crate) async fn nothing_is_let_through_where_every_rule_only_watches() {
         &own_removal(&own),
         &own,
         "",
-        "all others must stay as they are",
+        "all other taints must stay unchanged",
     );
     rows.extend(of_change(&own_condition(&own), &own, "/status", NOT_STATUS));
     refuse(&watching.client_for("watching").await, &rows, true).await;

@@ -27,7 +27,7 @@ pub(crate) fn rows(node: &Value) -> Vec<Row> {
             request: Request::patch(format!("{fields} given: {uri}"), &uri, MERGE, patch),
             by: By::Policy,
             by_then: By::Policy,
-            message: "nor change in managedFields what others have applied",
+            message: "or add to the fields of an applier in managedFields",
         });
     }
     rows

@@ -162,7 +162,7 @@ async fn while_only_the_role_has_changed_an_account_can_do_what_the_role_says_an
         }
         let three = removals(&namespace, &[4, 3, 1]).send(&client).await;
         assert_eq!(three.refused_by(), By::Policy, "{three:?}");
-        assert!(three.says("taken off: example.com/new:"), "{three:?}");
+        assert!(three.says("removed: example.com/new:"), "{three:?}");
         let storage = json!({"key": "example.com/storage", "effect": "NoSchedule"});
         let mut with_time = storage.clone();
         with_time["timeAdded"] = json!("2020-01-01T00:00:00Z");

@@ -11,7 +11,7 @@ use untaint::manifests::{Form, Part};
 
 use crate::installation::{Installation, Options};
 use crate::request::{MERGE, Request};
-use crate::work::PROGRAM;
+use crate::work;
 
 const HELD: &str = "an admission policy holds this account";
 const NOT_HELD: &str =
@@ -27,13 +27,9 @@ async fn agent(installation: &Installation, node: &str, more: &[&str]) -> Agent 
     let token = installation
         .cluster
         .token_for_node(namespace, "agent", node);
-    let kubeconfig = installation.kubeconfig(&token.await.unwrap());
-    let config = kubeconfig.with_file_name("config.yaml");
-    std::fs::write(&config, &installation.manifests.text).unwrap();
-    let paths = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
-    let arguments = ["run", "--config", paths[0], "--kubeconfig", paths[1]];
-    let on = ["--node-name", node, "--listen", "127.0.0.1:0"];
-    Agent::start(PROGRAM, &[&arguments, &on[..], more].concat(), &[]).unwrap()
+    let listen = ["--listen", "127.0.0.1:0"];
+    let more = [&listen, more].concat();
+    work::agent(installation, node, &token.await.unwrap(), &more)
 }
 
 /// Returns once `/statusz` says so of the policy, and checks that `/metrics` does.

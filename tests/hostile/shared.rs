@@ -51,7 +51,7 @@ pub(crate) async fn an_account_of_others_keeps_its_rights_but_those_to_taints() 
         }
         let on_other = own_removal(&other).requests(&other, "");
         refused.extend(on_other.into_iter().map(|request| (request, not_other)));
-        for (node, message) in [(&own, "nor say in managedFields"), (&other, not_other)] {
+        for (node, message) in [(&own, "their owner in managedFields"), (&other, not_other)] {
             let [taints, _] = <[_; 2]>::try_from(owners::rows(node)).ok().unwrap();
             refused.push((taints.request.dry(), message));
         }
@@ -66,7 +66,7 @@ pub(crate) async fn an_account_of_others_keeps_its_rights_but_those_to_taints() 
         }
         for request in own_removal(&own).requests(&own, "") {
             let answer = request.send(&claimless).await;
-            let is_right = answer.says("does not say for which Node");
+            let is_right = answer.says("the token is for no Node");
             assert!(
                 is_right || answer.is_conflict_of(&request),
                 "{}: {answer:?}",

@@ -64,7 +64,7 @@ pub(crate) async fn a_token_that_says_nothing_of_a_node_is_refused_with_the_reas
                 (403, By::Policy),
                 "{answer:?}"
             );
-            assert!(answer.says("it has no claim authentication.kubernetes.io/node-name; those that pods are given have it from Kubernetes 1.30 on"), "{answer:?}");
+            assert!(answer.says("it has no claim authentication.kubernetes.io/node-name; tokens of pods have it from Kubernetes 1.30 on"), "{answer:?}");
         }
     }
     let allowed = removal("claimless")
@@ -90,7 +90,8 @@ pub(crate) async fn a_token_for_another_node_or_of_another_account_is_refused() 
         (403, By::Policy),
         "{answer:?}"
     );
-    let told = "the token is for the Node stranger-b: with it, this account may not change the Node stranger-a";
+    let told =
+        "the token is for the Node stranger-b: this account may not change the Node stranger-a";
     assert!(answer.says(told), "{answer:?}");
     let account = [
         "create",
@@ -137,7 +138,8 @@ pub(crate) async fn a_token_of_a_node_that_was_made_anew_is_good_unless_the_uid_
         (403, By::Policy),
         "{answer:?}"
     );
-    let told = "its claim authentication.kubernetes.io/node-uid is not the uid of the Node";
+    let told =
+        "the claim authentication.kubernetes.io/node-uid of the token is not the uid of this Node";
     assert!(answer.says(told), "{answer:?}");
     let answer = removal("by-uid")
         .send(&by_uid.client_for("by-uid").await)

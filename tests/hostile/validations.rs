@@ -56,19 +56,19 @@ fn nodes(prefix: &str) -> Policy {
             (
                 |all| &all.own,
                 change(json!({"metadata": {"labels": {"x": "y"}}})),
-                "of its metadata",
+                "in its metadata",
             ),
             (
                 |all| &all.own,
                 change(json!({"spec": {"unschedulable": true}})),
-                "spec but taints",
+                "spec except taints",
             ),
             (
                 |all| &all.own,
                 change(json!({"spec": {"taints": [not_ready]}})),
-                "all others must stay",
+                "all other taints must stay",
             ),
-            (|all| &all.own, status, "status but the conditions"),
+            (|all| &all.own, status, "status except the conditions"),
             (
                 |all| &all.own,
                 change(json!({"metadata": {"managedFields": [applied]}})),
@@ -93,7 +93,7 @@ fn events(prefix: &str) -> Policy {
             (
                 |all| &all.own,
                 create("another"),
-                "may only tell of the Node",
+                "may only write Events about the Node",
             ),
         ],
     }

@@ -6,7 +6,7 @@ use http::Method;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
-use testkit::agent::Agent;
+use testkit::agent::{Agent, run_on};
 use testkit::{DEADLINE, taints};
 use tokio::time::timeout;
 use untaint::manifests::Form;
@@ -16,7 +16,7 @@ use crate::installation::{Installation, Options};
 use crate::request::{Answer, By, JSON_PATCH, MERGE, Request, STRATEGIC};
 use crate::ways::Way;
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
 const NOT_READY: &str = "node.kubernetes.io/not-ready:NoSchedule";
 
 async fn patch(client: &Client, node: &str, operations: Value) -> Answer {
@@ -139,23 +139,13 @@ pub(crate) async fn what_the_rules_ask_for_is_let_through_and_only_where_they_as
     assert_eq!(answer.code, 200, "{answer:?}");
 }
 
-fn agent(installation: &Installation, node: &str, token: &str, more: &[&str]) -> Agent {
+/// An agent with this token and the configuration of the installation.
+pub(crate) fn agent(installation: &Installation, node: &str, token: &str, more: &[&str]) -> Agent {
     let kubeconfig = installation.kubeconfig(token);
     let config = kubeconfig.with_file_name("config.yaml");
     std::fs::write(&config, &installation.manifests.text).unwrap();
-    let paths = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
-    let arguments = [
-        "run",
-        "--config",
-        paths[0],
-        "--kubeconfig",
-        paths[1],
-        "--node-name",
-        node,
-        "--listen",
-        "off",
-    ];
-    Agent::start(PROGRAM, &[&arguments, more].concat(), &[]).unwrap()
+    let run = run_on(node, &config, &kubeconfig);
+    Agent::start(PROGRAM, &[&run, more].concat(), &[]).unwrap()
 }
 
 #[tokio::test]
@@ -231,13 +221,13 @@ pub(crate) async fn an_agent_whose_token_says_nothing_of_a_node_says_so_once_and
         .await
         .unwrap();
     let token = cluster.token("old", &shipped.account.name).await.unwrap();
-    let agent = agent(&shipped, "old", &token, &[]);
+    let agent = agent(&shipped, "old", &token, &["--listen", "off"]);
     let refused = agent
         .wait_for_message("the server refused the removal")
         .await
         .unwrap();
     let error = refused["error"].as_str().unwrap();
-    assert!(error.contains("it has no claim authentication.kubernetes.io/node-name; those that pods are given have it from Kubernetes 1.30 on"), "{refused}");
+    assert!(error.contains("it has no claim authentication.kubernetes.io/node-name; tokens of pods have it from Kubernetes 1.30 on"), "{refused}");
 
     let user = shipped.account.user();
     let fourth = async {

@@ -87,8 +87,8 @@ fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
         assert_eq!(
             error,
             format!(
-                "gate a: {path} cannot be made visible in a pod: the directory around it would be mounted where the \
-                 pod has other things that it needs; move it into a directory of its own\n"
+                "gate a: {path} cannot be made visible in a pod: the directory around it contains what the pod \
+                 itself needs; move it into its own directory\n"
             )
         );
     }
@@ -109,7 +109,7 @@ fn a_path_that_leads_back_is_an_error_wherever_it_leads() {
         assert_eq!(
             error,
             format!(
-                "gate a: {path} cannot be made visible in a pod: no volume can have '..' in its path; write the path \
+                "gate a: {path} cannot be made visible in a pod: the path of a volume cannot contain '..'; write the path \
                  without it\n"
             )
         );

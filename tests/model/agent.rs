@@ -111,7 +111,7 @@ impl Agent {
         self.traffic.others_act();
         match news {
             WatchUpdate::Node(node) => self.offer(node),
-            WatchUpdate::Gone(uid) => self.gone(&uid),
+            WatchUpdate::Delete(uid) => self.gone(&uid),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What can happen, in any order.
+//! The events of a history, in any order.
 
 use std::time::Duration;
 
@@ -6,8 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use untaint::gate::State;
 
-/// Taints that others put on the Node: key, value and effect. The rules' are among them, in versions that are theirs and
-/// in versions that are not.
+/// Taints that others add to the Node: key, value and effect. Some match the rules, and some have only the key of a rule.
 pub(crate) const PALETTE: [(&str, &str, &str); 10] = [
     ("t/one", "", "NoSchedule"),
     ("t/one", "w", "NoExecute"),
@@ -21,19 +20,19 @@ pub(crate) const PALETTE: [(&str, &str, &str); 10] = [
     ("karpenter.sh/unregistered", "", "NoExecute"),
 ];
 
-/// How many of them others put there at will: Karpenter's goes with its label.
+/// The number of taints that others add at any time. The taint of Karpenter is added and removed with its label.
 const AT_WILL: usize = PALETTE.len() - 1;
-/// How many rules there can be at once.
+/// The largest number of rules at a time.
 pub(crate) const SLOTS: usize = 3;
 
-/// What somebody else writes to the Node.
+/// A write of another client to the Node.
 #[derive(Debug, Clone)]
 pub(crate) enum Others {
     Put {
         taint: usize,
         front: bool,
     },
-    /// All of this one's key.
+    /// Removes all taints with the key of this taint.
     TakeOff(usize),
     Rotate(usize),
     Pool(Option<&'static str>),
@@ -43,16 +42,17 @@ pub(crate) enum Others {
     Recreate(Vec<usize>),
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fate {
-    /// It is served.
     Served,
-    /// It is taken in, and something in the server undoes it before it answers.
+    /// It is applied, and something in the server undoes it before the answer.
     Restored,
-    /// There is no answer, be it taken in or not.
-    Lost { applied: bool },
-    /// The server fails, be it before or after it was taken in.
+    /// There is no answer. It is applied or not.
+    Lost {
+        applied: bool,
+    },
+    /// The server fails before or after it was applied.
     Failed {
         code: u16,
         applied: bool,
@@ -66,7 +66,7 @@ pub(crate) enum Fate {
     },
 }
 
-/// What a rule of the configuration says beside its taint.
+/// The fields of a rule without its taint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "the fields of a rule")]
 pub(crate) struct Options {
@@ -85,26 +85,26 @@ pub(crate) enum Event {
         change: Others,
         heard: bool,
     },
-    /// The watch delivers so many of the changes that it has not told of yet.
+    /// The watch delivers so many of the waiting changes.
     Hear(usize),
     Watching(bool),
     Gate(usize, State),
-    /// With `served`, the watch is on time and requests are served meanwhile.
+    /// Time passes. With `served`, the watch is on time and requests are served.
     Pass {
         time: Duration,
         served: bool,
     },
-    /// The process stands still.
+    /// The process is paused.
     Pause(Duration),
     Reload {
         rules: [Option<Options>; SLOTS],
         lands: bool,
     },
-    /// The request under way reaches the server.
+    /// The request on its way reaches the server.
     Arrive,
     Answer(Fate),
-    /// For so many seconds every PATCH has this fate, every read too or it is served, the watch is on time, and a taint that
-    /// is known to be gone is there again at once.
+    /// For so many seconds, every PATCH has this fate, and every read has it or is served. The watch is on time, and each taint
+    /// that the agent has seen removed comes back at once.
     Siege {
         seconds: u64,
         fate: Fate,
@@ -113,7 +113,7 @@ pub(crate) enum Event {
     },
 }
 
-/// The rules at the start and whether the process comes up with a boot, and what happens then.
+/// The rules at the start, whether the process starts with the boot, and the events.
 pub(crate) fn histories() -> impl Strategy<Value = ([Option<Options>; SLOTS], bool, Vec<Event>)> {
     (
         configuration(),
@@ -171,7 +171,7 @@ fn fate() -> impl Strategy<Value = Fate> {
             .prop_map(|(code, applied, retry_after)| Fate::Failed { code, applied, retry_after }),
         6 => (code, any::<bool>(), wait()).prop_map(|(code, detailed, retry_after)| Fate::Refused {
             code,
-            // A 404 that names the Node would be a lie.
+            // The Node exists, so a 404 for it is not possible.
             detailed: detailed && code != 404,
             retry_after,
         }),

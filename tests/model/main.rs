@@ -1,8 +1,8 @@
-//! The decision, the patches and when they are sent, under any history: what must never happen does not, and in the end
-//! the taint is gone.
+//! The decision, the patches and when they are sent, through random histories. The invariants always hold, and at the end the
+//! taint is gone.
 //!
-//! Histories that fail go into `regressions.txt`, and are tried first from then on. `PROPTEST_CASES=100000 cargo test --test model`
-//! tries more.
+//! Histories that fail are added to `regressions.txt`, and are tried first in later runs.
+//! `PROPTEST_CASES=100000 cargo test --test model` tries more histories.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 use world::{Did, World};
 
-/// How many histories are tried where `PROPTEST_CASES` does not say.
+/// The number of histories without `PROPTEST_CASES`.
 const CASES: u32 = 500;
 
 #[test]

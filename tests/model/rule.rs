@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use untaint::boot::Boot;
-use untaint::config::{Check, Deadline, DeadlineAction, FileCheck, Probe, Retaint, Rule, Schedule};
+use untaint::config::{
+    Deadline, DeadlineAction, FileCheck, Probe, ProbeHandler, Retaint, Rule, Schedule,
+};
 use untaint::gate::State;
 use untaint::node::patch::{Action, Change};
 use untaint::node::view::NodeView;
@@ -191,13 +193,13 @@ pub(crate) fn rule(slot: usize, options: Options) -> Rule {
         value: value.map(Into::into),
         effect,
     };
-    let check = Check::File(FileCheck {
+    let handler = ProbeHandler::File(FileCheck {
         path: "/ready".into(),
         newer_than_boot: false,
     });
     let gate = Probe {
         name: "ready".into(),
-        check,
+        handler,
         schedule: Schedule::default(),
     };
     let gates = if options.gated {

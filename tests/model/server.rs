@@ -1,4 +1,4 @@
-//! The API server's side: one Node that others change, and what a JSON Patch makes of it.
+//! The API server: one Node that others change, and the effect of a JSON Patch.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -12,11 +12,11 @@ use crate::events::{Others, PALETTE};
 pub(crate) const UNREGISTERED: &str = "karpenter.sh/unregistered";
 pub(crate) const REGISTERED: &str = "karpenter.sh/registered";
 
-/// What the watch tells.
+/// An event of the watch.
 #[derive(Debug)]
 pub(crate) enum WatchUpdate {
     Node(NodeView),
-    Gone(String),
+    Delete(String),
 }
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Server {
     node: Option<Value>,
     version: u64,
     uids: u64,
-    /// What the watch has not delivered yet.
+    /// The events that the watch has not delivered yet.
     pub(crate) unheard: VecDeque<WatchUpdate>,
 }
 
@@ -39,7 +39,7 @@ impl Server {
         Some(serde_json::from_value(node).unwrap())
     }
 
-    /// Somebody else writes.
+    /// Another client writes.
     pub(crate) fn change(&mut self, others: &Others) {
         match others {
             Others::Recreate(taints) => {
@@ -73,14 +73,14 @@ impl Server {
         self.changed();
     }
 
-    /// A new version, which the watch will tell of.
+    /// Makes a new version, which the watch will deliver.
     fn changed(&mut self) {
         self.version += 1;
         if let Some(node) = &mut self.node {
             node["metadata"]["resourceVersion"] = json!(self.version.to_string());
             let spec = node["spec"].as_object_mut().unwrap();
             if spec.get("taints") == Some(&json!([])) {
-                // The API leaves an empty list out.
+                // The API omits an empty list.
                 spec.remove("taints");
             }
         }
@@ -90,7 +90,7 @@ impl Server {
     fn delete(&mut self) {
         if let Some(node) = self.node.take() {
             let uid = node["metadata"]["uid"].as_str().unwrap().to_owned();
-            self.unheard.push_back(WatchUpdate::Gone(uid));
+            self.unheard.push_back(WatchUpdate::Delete(uid));
         }
     }
 
@@ -102,7 +102,7 @@ impl Server {
         change(taints.as_array_mut().unwrap());
     }
 
-    /// A taint of the same key and effect gets another value in its place, as there can be no second.
+    /// A taint with the same key and effect replaces the value, because a Node cannot have two.
     fn put(&mut self, taint: usize, front: bool) {
         let (key, value, effect) = PALETTE[taint];
         let mut taint = json!({"key": key, "effect": effect});
@@ -139,12 +139,12 @@ impl Server {
         self.view().ok_or_else(not_found)
     }
 
-    /// Takes the patch in as the API server does. Gives the Node before and after it.
+    /// Applies the patch as the API server does. Returns the Node before and after it.
     pub(crate) fn patch(&mut self, patch: &Patch) -> Result<(Value, Value), ApiError> {
         let before = self.node.clone().ok_or_else(not_found)?;
         let mut after = before.clone();
         for operation in &patch.0 {
-            // To the API server, a field that is not there is one whose value is null.
+            // For the API server, a missing field has the value null.
             let is_met = matches!(operation, PatchOperation::Test(test)
                 if test.value.is_null() && test.path.resolve(&after).is_err());
             if !is_met {
@@ -169,7 +169,7 @@ impl Server {
     }
 }
 
-/// What makes two taints the same.
+/// The fields that identify a taint.
 pub(crate) fn id(taint: &Value) -> (String, String) {
     let field = |name: &str| taint[name].as_str().unwrap_or_default().to_owned();
     (field("key"), field("effect"))

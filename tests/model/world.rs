@@ -17,17 +17,17 @@ use crate::server::{Server, refused};
 
 type Answer = Result<NodeView, ApiError>;
 
-/// From a request to its answer.
+/// The time from a request to its answer.
 const ROUND_TRIP: Duration = Duration::from_millis(5);
-/// After which a request has no answer.
+/// The time after which a request counts as not answered.
 const TIME_OUT: Duration = Duration::from_secs(5);
-/// How often the loop may come round at one time for nothing but the time.
+/// The limit of turns of the loop at one moment by time alone.
 const AT_ONCE: u32 = 10;
 
-/// When everything is well, a taint is gone within this: the longest that a server may have asked for and half as much
-/// again, a backoff, a refusal's longest wait and half as much again, a token, `stableFor` and little else.
+/// Without faults, a taint is removed within this time: 1.5 times the longest wait that a server can ask for, a backoff, 1.5
+/// times the longest wait after a refusal, a token, `stableFor` and a little more.
 const IN_TIME: Duration = Duration::from_secs(45 + 5 + 90 + 10 + 15 + 1);
-/// In so many turns of the loop.
+/// The limit of turns of the loop in this time.
 const TURNS: u32 = 60;
 
 impl AddAssign for Did {
@@ -43,14 +43,14 @@ pub(crate) struct World {
     now: Instant,
     server: Server,
     agent: Agent,
-    /// When the request under way was sent, and what has become of it at the server.
+    /// When the request on its way was sent, and its result at the server.
     sent: Option<Instant>,
     served: Option<Answer>,
     wake: Option<Instant>,
     did: Did,
 }
 
-/// How much has been done.
+/// Counts of what was done.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Did {
     pub(crate) turns: u64,
@@ -118,7 +118,7 @@ impl World {
                     world.hear(usize::MAX);
                     let taint = puts.filter(|taint| world.agent.knows_without(PALETTE[*taint].0));
                     if let Some(taint) = taint {
-                        // The agent sees it gone before it is there again.
+                        // The agent sees the removal before the taint is added again.
                         world.turn();
                         world.server.change(&Others::Put {
                             taint,
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// Once round the loop.
+    /// One turn of the loop.
     fn turn(&mut self) {
         self.did.turns += 1;
         self.wake = self.agent.turn(self.now);
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Time passes, and with it what has its time. `siege` gives the fate of requests, if they have one now.
+    /// Time passes, and everything due happens. `siege` sets the fate of requests.
     fn pass(&mut self, time: Duration, siege: impl Fn(&mut Self) -> Option<Fate>) {
         let end = self.now + time;
         let mut at_once = 0;
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// The request under way comes to its end.
+    /// The request on its way ends.
     fn answer(&mut self, fate: Fate) {
         let Some(call) = self.agent.pending.clone() else {
             return;
@@ -221,7 +221,7 @@ impl World {
                 applied,
                 retry_after,
             } => (applied, Some(refusal(code, true, retry_after))),
-            // Too late: it has been taken in.
+            // Too late: the server has applied it.
             Fate::Refused { .. } if self.served.is_some() => (true, None),
             Fate::Refused {
                 code,
@@ -255,7 +255,7 @@ impl World {
         self.server.get()
     }
 
-    /// From now on all is well: every taint of the rules must go, in time and without haste.
+    /// From now on there are no faults. Every taint of the rules must be removed, in time and with few requests.
     pub(crate) fn be_well(mut self) -> Did {
         self.agent.watching = true;
         if self.server.node().is_none() {

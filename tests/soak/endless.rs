@@ -1,11 +1,11 @@
-//! An endpoint whose answers do not end.
+//! An endpoint with endless answers.
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Answers with bodies that do not end, until it is to be good.
+/// Answers with endless bodies, until the test sets `good`.
 pub(crate) struct Endless {
     pub(crate) port: u16,
     pub(crate) answers: watch::Sender<usize>,
@@ -32,7 +32,7 @@ impl Endless {
                         return;
                     }
                     let piece = vec![b'x'; 64 * 1024];
-                    // Until the agent has had enough.
+                    // Until the agent closes the connection.
                     while stream.write_all(&piece).await.is_ok() {}
                     count.send_modify(|answers| *answers += 1);
                 });

@@ -1,16 +1,16 @@
-//! What a writer knows of its own taints.
+//! The record that a writer has of its own taints.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Of a Node there is one taint of a key and an effect.
+/// A Node has at most one taint with a key and an effect.
 pub(crate) type Identity = (String, &'static str);
 
-/// The taints that one writer alone adds, changes and removes, as the server has acknowledged them.
+/// The taints that only this writer adds, changes and removes, as the server has acknowledged them.
 pub(crate) struct Ledger(pub(crate) BTreeMap<Identity, Option<Value>>);
 
-/// What was found to be otherwise than in the ledger.
+/// The differences between a Node and the ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     pub(crate) lost: usize,
@@ -27,12 +27,13 @@ impl Differences {
 }
 
 impl Ledger {
-    /// Of taints that are not there yet.
+    /// A ledger of taints that the Node does not have yet.
     pub(crate) fn of(identities: Vec<Identity>) -> Self {
         Self(identities.into_iter().map(|one| (one, None)).collect())
     }
 
-    /// Compares it with the taints of a Node that was read after the latest acknowledged write, and takes those over.
+    /// Compares the ledger with a Node that was read after the latest acknowledged write. Then the ledger has the
+    /// taints of this Node.
     pub(crate) fn compare(&mut self, taints: &[Value]) -> Differences {
         let mut differences = Differences::default();
         for (identity, known) in &mut self.0 {
@@ -48,19 +49,19 @@ impl Ledger {
         differences
     }
 
-    /// Takes over what is there: it is not known whether the latest write took effect.
+    /// Copies the taints of a Node, because it is not known whether the latest write took effect.
     pub(crate) fn adopt(&mut self, taints: &[Value]) {
         self.compare(taints);
     }
 }
 
-/// Where a taint is in a list.
+/// The index of a taint in a list.
 pub(crate) fn find(taints: &[Value], (key, effect): &Identity) -> Option<usize> {
     let is_it = |taint: &Value| taint["key"] == key.as_str() && taint["effect"] == *effect;
     taints.iter().position(is_it)
 }
 
-/// The taints of a Node as they are.
+/// The taints of a Node, as JSON.
 pub(crate) fn taints(node: &Value) -> Vec<Value> {
     let taints = node["spec"]["taints"].as_array();
     taints.cloned().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Much to read, to follow and to do: the memory stays what it is, and what is there at the end is acted on.
+//! Load: the memory does not grow, and the agent still acts at the end.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use testkit::agent::{Agent, write_configuration};
 use testkit::api::{ApiServer, Options};
 use testkit::cluster::{self, Cluster};
 use testkit::health::HealthEndpoint;
-use testkit::{DEADLINE, node, taints};
+use testkit::{CONFLIST, DEADLINE, node, taints};
 use tokio::time::timeout;
 
 use crate::endless::Endless;
@@ -23,7 +23,7 @@ const TAINT: &str = "example.com/not-ready:NoExecute";
 const MIB: usize = 1024 * 1024;
 const DEBUG: [&str; 4] = ["--log-level", "debug", "--listen", "off"];
 
-/// The configuration and the kubeconfig of an agent whose one rule waits for these gates.
+/// Writes a configuration with one rule that has these gates.
 fn configure(dir: &TempDir, gates: &str) {
     let taint = "{key: example.com/not-ready}";
     let rule = format!("- {{name: load, taint: {taint}, gates: [{gates}]}}\n");
@@ -47,7 +47,7 @@ async fn is_removed(cluster: &Cluster, node: &str) {
     cluster.wait_for_node(node, is_gone).await.unwrap();
 }
 
-/// Sees the version that a write has led to, or a later one.
+/// Waits until the agent has seen this version of the Node, or a later one.
 async fn has_seen(agent: &Agent, node: &Value) {
     let version = node["metadata"]["resourceVersion"].as_str().unwrap();
     let version = version.parse::<u64>().ok();
@@ -57,7 +57,7 @@ async fn has_seen(agent: &Agent, node: &Value) {
     agent.wait_for_log(seen).await.unwrap();
 }
 
-/// Larger than a real server takes.
+/// This is larger than a real server accepts, so it uses the stand-in.
 #[tokio::test]
 async fn a_node_of_two_mebibytes_that_changes_all_the_time_costs_no_memory_that_stays() {
     let server = ApiServer::start(Options::default()).await.unwrap();
@@ -93,7 +93,7 @@ async fn the_largest_node_that_the_server_takes_is_untainted() {
     };
     let dir = on_cluster(cluster, "largest", &[TAINT]).await;
     let client = cluster.client().await.unwrap();
-    // In KiB; each image's name is one long.
+    // In KiB. The name of each image is one KiB long.
     let (mut taken, mut refused) = (1_usize, 4096);
     while refused - taken > 16 {
         let size = taken.midpoint(refused);
@@ -175,12 +175,11 @@ async fn conflists_that_come_and_go_cost_no_memory_and_the_last_one_is_acted_on(
     let agent = agent("conflists", dir.path(), &["--listen", "127.0.0.1:0"]);
     agent.wait_for_message("saw the taint").await.unwrap();
     let file = net_d.join("10-demo.conflist");
-    let text = r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
     let cycles = amount("SOAK_CYCLES", 100);
     let mut memory = Memory::default();
     for cycle in 0..cycles {
-        fs::write(&file, text).unwrap();
-        // Every tenth stays until it is seen; the others may come and go unseen.
+        fs::write(&file, CONFLIST).unwrap();
+        // Every tenth file stays until the agent has seen it. The agent may miss the others.
         if cycle % 10 == 0 {
             let gate = async || agent.status().await.unwrap()["rules"][0]["gates"][0].clone();
             let is_open = async { while gate().await["state"] != "open" {} };
@@ -189,7 +188,7 @@ async fn conflists_that_come_and_go_cost_no_memory_and_the_last_one_is_acted_on(
         fs::remove_file(&file).unwrap();
         memory.look(&agent);
     }
-    fs::write(&file, text).unwrap();
+    fs::write(&file, CONFLIST).unwrap();
     health.set(200);
     is_removed(cluster, "conflists").await;
     summarize(&format!("conflists that came and went: {cycles}, {memory}"));

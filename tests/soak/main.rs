@@ -1,5 +1,5 @@
-//! Much of everything: races with other writers, reloads under stress, load. `make test` runs each with small counts,
-//! `make soak` with large ones; each prints a line of what it did.
+//! Races with other writers, reloads under stress, and load. `make test` uses small numbers, and `make soak` uses large
+//! ones. Each test prints a summary.
 
 #![allow(
     clippy::panic,
@@ -18,15 +18,15 @@ mod writer;
 use std::io::Write as _;
 use std::path::Path;
 
-use testkit::agent::Agent;
+use testkit::agent::{Agent, run_on};
 
-/// How much of something: what this environment variable says, or `reduced`.
+/// The number in this environment variable, or `reduced` if it is not set.
 fn amount(variable: &str, reduced: usize) -> usize {
     let set = std::env::var(variable);
     set.map_or(reduced, |set| set.parse().unwrap())
 }
 
-/// Tells people what was done. Not by a macro, whose lines tests that succeed keep to themselves.
+/// Prints a line. `eprintln!` would show it only if the test fails.
 fn summarize(line: &str) {
     let mut out = std::io::stderr().lock();
     writeln!(out, "{line}").unwrap();
@@ -35,17 +35,6 @@ fn summarize(line: &str) {
 /// An agent on this Node with the configuration and the kubeconfig in `dir`.
 fn agent(node: &str, dir: &Path, more: &[&str]) -> Agent {
     let [config, kubeconfig] = ["config.yaml", "kubeconfig"].map(|name| dir.join(name));
-    let files = [config.to_str().unwrap(), kubeconfig.to_str().unwrap()];
-    let [config, kubeconfig] = files;
-    let arguments = [
-        "run",
-        "--config",
-        config,
-        "--kubeconfig",
-        kubeconfig,
-        "--node-name",
-        node,
-    ];
-    let all = [&arguments[..], more].concat();
+    let all = [&run_on(node, &config, &kubeconfig), more].concat();
     Agent::start(env!("CARGO_BIN_EXE_untaint"), &all, &[]).unwrap()
 }

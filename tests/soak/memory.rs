@@ -1,4 +1,4 @@
-//! How much memory an agent has.
+//! The memory of an agent.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -13,13 +13,13 @@ impl Memory {
         self.0.push(agent.resident().unwrap());
     }
 
-    /// After a fifth of the time, it grows by no more than this, in KiB.
+    /// Fails if the memory grows by more than this after a fifth of the time, in KiB.
     pub(crate) fn assert_flat(&self, limit: usize) {
         let [warm, end] = self.highest();
         assert!(end <= warm + limit, "{self}: more than {limit} KiB more");
     }
 
-    /// The highest in the first fifth, and the highest after it.
+    /// The highest value in the first fifth, and the highest value after it.
     fn highest(&self) -> [usize; 2] {
         let (begin, rest) = self.0.split_at(self.0.len().div_ceil(5));
         [begin, rest].map(|part| part.iter().copied().max().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Removals while others write the same list.
+//! Removals while other writers change the same list.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,14 +21,14 @@ use crate::ledger::Identity;
 use crate::writer::{How, Tally, Writer};
 use crate::{agent, amount, summarize};
 
-/// Rules of an agent, each with a taint.
+/// The number of rules of an agent. Each has a taint.
 const RULES: usize = 8;
-/// So often each is removed before the agent would slow down. Another Node, with an agent of its own, has another five.
+/// The number of removals of each taint before the agent slows down. After these, the test uses another Node and agent.
 const AT_ONCE: usize = 5;
-/// Nodes at the same time.
+/// The number of Nodes at the same time.
 const NODES: usize = 3;
 
-/// Of the rules' taints, which the test puts on and the agent removes.
+/// The key of a rule's taint, which the test adds and the agent removes.
 fn key(rule: usize) -> String {
     format!("example.com/own-{rule}")
 }
@@ -134,7 +134,7 @@ async fn race(cluster: &Cluster, client: &Client, node: String) -> Total {
     total
 }
 
-/// The taints of a writer: some of the rules' keys with another effect, and others.
+/// The taints of a writer: some have keys of the rules with another effect, some have other keys.
 fn own(writer: usize) -> Vec<Identity> {
     vec![
         (key(writer), "NoSchedule"),
@@ -145,13 +145,14 @@ fn own(writer: usize) -> Vec<Identity> {
     ]
 }
 
-/// Puts on the taint of each rule as often as it may be removed at once, and gives how often one was seen to go.
+/// Adds the taint of each rule as often as the agent removes it at full speed. Returns the number of removals that it
+/// saw.
 async fn put_on_and_see_removed(client: &Client, node: &str) -> usize {
     let uri = format!("/api/v1/nodes?watch=true&fieldSelector=metadata.name%3D{node}");
     let request = Request::get(uri).body(Vec::new()).unwrap();
     let mut events = pin!(client.request_events::<Value>(request).await.unwrap());
     let mut left = [AT_ONCE; RULES];
-    // The version since which each is there.
+    // The version with which each was added.
     let mut there: BTreeMap<usize, u64> = BTreeMap::new();
     let mut removals = 0;
     loop {
@@ -179,7 +180,7 @@ async fn put_on_and_see_removed(client: &Client, node: &str) -> usize {
     }
 }
 
-/// At the head of the list, where all that comes after moves on by one.
+/// At the start of the list, so that all other taints move by one.
 async fn put_on(client: &Client, node: &str, key: &str) -> Value {
     let taint = json!({"key": key, "effect": "NoExecute"});
     let patch = json!([{"op": "add", "path": "/spec/taints/0", "value": taint}]).to_string();
@@ -188,7 +189,7 @@ async fn put_on(client: &Client, node: &str, key: &str) -> Value {
             .header(header::CONTENT_TYPE, "application/json-patch+json")
             .body(patch.clone().into_bytes());
         match client.request(request.unwrap()).await {
-            // Others were faster than the server itself, several times.
+            // Other writers were faster than the server several times.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             answer => return answer.unwrap(),
         }

@@ -1,4 +1,4 @@
-//! The configuration file changes all the time, while everything else does too.
+//! The configuration file changes all the time, together with the Node, the gates and the connection.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,20 +19,20 @@ use tokio::time::timeout;
 use crate::{agent, amount, summarize};
 
 const NODE: &str = "reload-stress";
-/// Rules to choose from, each with a taint.
+/// The number of rules to choose from. Each has a taint.
 const RULES: usize = 6;
-/// A rule may have its taint removed five times at once. After fewer it has another name, with which it is another rule
-/// that may do so as often; a removal more comes of a swap that the agent is late for.
+/// A rule removes its taint five times at full speed. After this smaller number, the test renames the rule, which makes
+/// it another rule. One more removal is possible if the agent sees the swap late.
 const UNDER_ONE_NAME: usize = 3;
 const RELOADED: &str = "reloaded the configuration";
 const SAW: &str = "saw the node";
 const BROKE_OFF: &str = "canceled a change that no rule wants any more";
 
-/// Each may be in the configuration.
+/// A rule that may be in the configuration.
 #[derive(Clone, Copy, Default)]
 struct Rule {
     version: usize,
-    /// Removals under this name, at least as many as there were.
+    /// The number of removals under this name, or more.
     removals: usize,
 }
 
@@ -42,7 +42,7 @@ struct Done {
     bad: usize,
     faults: usize,
     removals: usize,
-    /// Taints of rules that were not configured, seen to stay.
+    /// Taints that stayed because their rule was not configured.
     kept: usize,
     broken_off: usize,
 }
@@ -55,7 +55,7 @@ struct Stress {
     map: ConfigMap,
     random: fastrand::Rng,
     rules: [Rule; RULES],
-    /// Of the last good file.
+    /// The rules in the last good file.
     configured: BTreeSet<usize>,
     done: Done,
 }
@@ -110,15 +110,16 @@ impl Stress {
         }
     }
 
-    /// One swap in the middle of removals, and what must follow from it.
+    /// Swaps the file during removals, and checks the result.
     async fn round(&mut self) {
-        // The removals of this round have begun when the file changes, or wait for a gate that opens just then.
+        // When the file changes, the removals of this round have started, or they wait for a gate that opens at this
+        // moment.
         self.health.set(if self.random.bool() { 200 } else { 503 });
         let mode = self.fault();
         let seen = self.agent.count(SAW);
         self.put_on(0..RULES).await;
         if let Mode::Delay(_) = mode {
-            // Then a patch is under way, if the gate is open.
+            // Then a patch is on its way, if the gate is open.
             self.agent.wait_for_count(SAW, seen + 1).await.unwrap();
         }
         let broken_off = self.agent.count(BROKE_OFF);
@@ -135,8 +136,8 @@ impl Stress {
         let broken_off = self.agent.count(BROKE_OFF) - broken_off;
         self.done.broken_off += broken_off;
         if broken_off > 0 {
-            // The server may have got that PATCH, and may be at it still. It is through with it when the agent has got
-            // another one answered.
+            // The server may have received that PATCH and not finished it. It has finished it when another PATCH of the
+            // agent has an answer.
             self.put_on(self.configured.clone()).await;
             self.configured_are_gone().await;
         }
@@ -173,7 +174,7 @@ impl Stress {
             _ => format!("# {version}\n"),
         };
         self.map.swap_files(Some(&text));
-        // Bad files are not told of for ever, so that is no line to wait for.
+        // The number of lines about bad files is limited, so the test cannot wait for one.
         let noticed =
             async { while self.configuration().await["failedReloads"].as_u64() == failed {} };
         timeout(DEADLINE, noticed).await.unwrap();
@@ -182,7 +183,7 @@ impl Stress {
     async fn swap_to_good(&mut self) {
         self.done.good += 1;
         let mut configured: BTreeSet<_> = (0..RULES).filter(|_| self.random.bool()).collect();
-        // Without one there would be nothing to wait for.
+        // Without one, there would be nothing to wait for.
         configured.insert(self.random.usize(..RULES));
         for rule in &mut self.rules {
             if rule.removals >= UNDER_ONE_NAME {
@@ -197,7 +198,7 @@ impl Stress {
         self.agent.wait_for_count(RELOADED, swaps).await.unwrap();
     }
 
-    /// From the swap's acknowledgement on.
+    /// Counted from the acknowledgement of the swap.
     async fn only_configured_ones_are_removed(&mut self) {
         let before = self.present().await;
         self.put_on(self.configured.clone()).await;
@@ -241,7 +242,7 @@ impl Stress {
         present(&self.cluster.node(NODE).await.unwrap())
     }
 
-    /// Adds the taints of these rules to those that are there, whatever the agent does meanwhile.
+    /// Adds the taints of these rules to the Node, while the agent may change it.
     async fn put_on(&self, rules: impl IntoIterator<Item = usize>) {
         let wanted: BTreeSet<_> = rules.into_iter().collect();
         loop {
@@ -272,7 +273,7 @@ fn name(rules: &[Rule; RULES], rule: usize) -> String {
     format!("rule-{rule}-{}", rules[rule].version)
 }
 
-/// The rules whose taint a Node has.
+/// The rules whose taints a Node has.
 fn present(node: &Value) -> BTreeSet<usize> {
     let taints = taints(node);
     (0..RULES)

@@ -1,5 +1,5 @@
-//! Another writer of a Node's taints, which loses nothing of anybody's: each of its writes says which version of the
-//! Node it changes.
+//! Another writer of a Node's taints. It overwrites no change of others, because each write names the version of the
+//! Node that it changes.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use tokio::sync::watch::Receiver;
 
 use crate::ledger::{Differences, Identity, Ledger, find, taints};
 
-/// How it writes.
+/// The kind of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum How {
     JsonPatch,
@@ -38,14 +38,14 @@ enum Edit {
     Move(usize, usize),
 }
 
-/// What became of all its writes.
+/// The results of all its writes.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) writes: usize,
     pub(crate) conflicts: usize,
     pub(crate) unknown: usize,
     pub(crate) differences: Differences,
-    /// The ways in which something was written.
+    /// The kinds of writes that succeeded.
     pub(crate) ways: BTreeSet<How>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// `own` are taints that nobody else writes, and that the Node does not have yet.
+    /// `own` are taints that no other writer changes, and that the Node does not have yet.
     pub(crate) fn new(how: How, client: Client, node: &str, own: Vec<Identity>) -> Self {
         Self {
             how,
@@ -81,8 +81,7 @@ impl Writer {
         }
     }
 
-    /// Writes at full speed until told to stop. Everything that it sees of the Node is compared with its ledger, the
-    /// Node at the end included.
+    /// Writes at full speed until `stop`. Compares every Node that it sees, and the Node at the end, with its ledger.
     pub(crate) async fn run(mut self, stop: Receiver<bool>) -> Tally {
         let mut node = self.read().await;
         while !*stop.borrow() {
@@ -115,7 +114,7 @@ impl Writer {
         self.tally
     }
 
-    /// Another value, the addition or the removal of one of its own taints, or anybody's taint to another place.
+    /// Changes the value of an own taint, adds or removes an own taint, or moves any taint to another place.
     fn edit(&mut self, now: &[Value]) -> (Edit, Option<Identity>) {
         if now.len() > 1 && self.random.u8(..4) == 0 {
             let [from, to] = [(); 2].map(|()| self.random.usize(..now.len()));
@@ -204,7 +203,7 @@ fn apply(now: &[Value], edit: &Edit) -> Vec<Value> {
     taints
 }
 
-/// As narrow as can be, unlike the others, which replace the list.
+/// The smallest possible patch. The other kinds replace the whole list.
 fn json_patch(version: &Value, edit: &Edit) -> Value {
     let path = |index: &usize| format!("/spec/taints/{index}");
     let operation = match edit {

@@ -1,4 +1,4 @@
-//! One rule through time.
+//! Follows one rule through the record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,7 +6,8 @@ use untaint::gate::State;
 
 use super::{Event, ExpectedRule, Fate, Gate, Outcome, Removal, What, when};
 
-/// What became of the rule, and what of that is not as expected. `overdue`: the rules that were called so in the end.
+/// The result for the rule, and its differences from what is expected. `overdue` are the rules that were overdue at the
+/// end.
 pub(super) fn judge(
     rule: &ExpectedRule,
     events: &[Event],
@@ -28,9 +29,9 @@ pub(super) fn judge(
 struct Follower<'a> {
     rule: &'a ExpectedRule,
     outcome: Outcome,
-    /// The gates whose wish is fulfilled.
+    /// The gates whose condition holds.
     true_gates: BTreeSet<&'static str>,
-    /// The gates that the agent found open since the taint was there, and since when.
+    /// The gates that the agent found open after the taint was added, and since when.
     opened: BTreeMap<String, Duration>,
     problems: Vec<String>,
 }
@@ -58,7 +59,7 @@ impl Follower<'_> {
                 match self.outcome.tainted {
                     None if is_there => {
                         self.outcome.tainted = Some(*at);
-                        // What a gate said before the taint was there is no evidence.
+                        // The state of a gate from before the taint was added does not count.
                         self.opened.clear();
                     }
                     Some(_) if !is_there => self.remove(*at),
@@ -74,12 +75,12 @@ impl Follower<'_> {
         for Gate { rule, name } in self.rule.gates {
             if !self.true_gates.contains(name) {
                 self.problems.push(format!(
-                    "{when}: the taint of {rule} went before what its gate {name} waits for"
+                    "{when}: the taint of {rule} was removed before the condition of its gate {name} was true"
                 ));
             }
             if !self.opened.contains_key(*name) {
                 self.problems.push(format!(
-                    "{when}: the taint of {rule} went while the gate {name} was not open"
+                    "{when}: the taint of {rule} was removed while the gate {name} was not open"
                 ));
             }
         }
@@ -96,14 +97,14 @@ impl Follower<'_> {
         let waited = at.saturating_sub(since);
         match self.rule.fate {
             Fate::Kept { deadline } if waited < deadline => self.problems.push(format!(
-                "{}: the deadline of {name} was told of {} after its taint was there, instead of {}",
+                "{}: the deadline of {name} was reported {} after its taint was added, instead of {}",
                 when(at),
                 when(waited),
                 when(deadline)
             )),
             Fate::Kept { .. } => {}
             Fate::Removed { .. } => self.problems.push(format!(
-                "{}: the deadline of {name} was told of, though it was far off",
+                "{}: the deadline of {name} was reported too early",
                 when(at)
             )),
         }
@@ -132,10 +133,13 @@ impl Follower<'_> {
                 wrong(is_overdue, format!("/statusz calls {name} overdue"));
             }
             Fate::Kept { .. } => {
-                wrong(!is_there, format!("{taint} is not there, and was to stay"));
+                wrong(
+                    !is_there,
+                    format!("{taint} is not there, but should have stayed"),
+                );
                 wrong(
                     reports != 1,
-                    format!("the deadline of {name} was told of {reports} times instead of once"),
+                    format!("the deadline of {name} was reported {reports} times instead of once"),
                 );
                 wrong(
                     !is_overdue,

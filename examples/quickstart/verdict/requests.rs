@@ -1,4 +1,4 @@
-//! The requests that the API server got.
+//! Checks the requests to the API server.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use testkit::api::Verb;
 
 use super::Expected;
 
-/// A request, whoever sent it.
+/// A request from any client.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) verb: Verb,
-    /// Without the query.
+    /// The path without the query.
     pub(crate) path: String,
-    /// `None`: not answered.
+    /// `None` without an answer.
     pub(crate) code: Option<u16>,
     pub(crate) connection: usize,
 }
@@ -23,7 +23,8 @@ impl Request {
     }
 }
 
-/// One watch of each collection and one patch a removal, on one connection; nothing else, and nothing refused.
+/// Checks that there is one watch of each collection and one patch for each removal, on one connection, and nothing
+/// else. The server refused none of them.
 pub(super) fn judge(requests: &[Request], expected: &Expected, removals: usize) -> Vec<String> {
     let mut problems = Vec::new();
     let watches = expected.watched.iter().map(|path| (Verb::Watch, *path, 1));
@@ -43,8 +44,8 @@ pub(super) fn judge(requests: &[Request], expected: &Expected, removals: usize) 
         }
         match request.code {
             Some(200) => {}
-            Some(code) => problems.push(format!("{what} was answered {code}")),
-            None => problems.push(format!("{what} was not answered")),
+            Some(code) => problems.push(format!("{what} got the answer {code}")),
+            None => problems.push(format!("{what} got no answer")),
         }
     }
     let connections: BTreeSet<_> = requests.iter().map(|request| request.connection).collect();
@@ -54,7 +55,7 @@ pub(super) fn judge(requests: &[Request], expected: &Expected, removals: usize) 
     problems
 }
 
-/// As an audit log has it, in capitals.
+/// The verb of an audit log, in capitals.
 pub(crate) fn verb(verb: Verb) -> &'static str {
     match verb {
         Verb::Get => "GET",

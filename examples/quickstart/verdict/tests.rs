@@ -43,7 +43,7 @@ const fn gate(rule: &'static str, name: &'static str) -> Gate {
     Gate { rule, name }
 }
 
-/// With the foreign taints around the last.
+/// The Node's taints, with the foreign taints around the last one.
 fn stored(own: &[&str]) -> What {
     let [first, second] = FOREIGN;
     let mut taints = [own, &[second]].concat();
@@ -76,7 +76,7 @@ fn request(verb: Verb, path: &str) -> Request {
     }
 }
 
-/// One event a second, and all else as it should be.
+/// A record with one event in each second, and everything else as expected.
 fn record(events: Vec<What>) -> Record {
     let events = events.into_iter().zip(0..).map(|(what, second)| Event {
         at: Duration::from_secs(second),
@@ -94,7 +94,7 @@ fn record(events: Vec<What>) -> Record {
     }
 }
 
-/// As it should be.
+/// The record of a run without faults.
 fn events() -> Vec<What> {
     vec![
         stored(&[GOES, STAYS]),
@@ -144,7 +144,7 @@ fn a_removal_before_the_agent_found_a_gate_open_is_a_problem() {
     events.swap(7, 8);
     assert_problems(
         &record(events),
-        &["7000 ms: the taint of goes went while the gate b was not open"],
+        &["7000 ms: the taint of goes was removed while the gate b was not open"],
     );
 }
 
@@ -154,7 +154,7 @@ fn a_removal_before_what_a_gate_waits_for_is_a_problem_whatever_the_agent_found(
     events.remove(6);
     assert_problems(
         &record(events),
-        &["7000 ms: the taint of goes went before what its gate b waits for"],
+        &["7000 ms: the taint of goes was removed before the condition of its gate b was true"],
     );
 }
 
@@ -164,7 +164,7 @@ fn a_removal_after_a_gate_has_closed_again_is_a_problem() {
     events.insert(8, found(A, State::Closed));
     assert_problems(
         &record(events),
-        &["9000 ms: the taint of goes went while the gate a was not open"],
+        &["9000 ms: the taint of goes was removed while the gate a was not open"],
     );
 }
 
@@ -175,7 +175,7 @@ fn a_removal_after_what_a_gate_waits_for_has_ended_is_a_problem() {
     events.insert(10, fact(A, true));
     assert_problems(
         &record(events),
-        &["9000 ms: the taint of goes went before what its gate a waits for"],
+        &["9000 ms: the taint of goes was removed before the condition of its gate a was true"],
     );
 }
 
@@ -188,8 +188,8 @@ fn a_second_removal_on_the_strength_of_the_first_ones_gates_is_a_problem() {
     assert_problems(
         &record(events),
         &[
-            "13000 ms: the taint of goes went while the gate a was not open",
-            "13000 ms: the taint of goes went while the gate b was not open",
+            "13000 ms: the taint of goes was removed while the gate a was not open",
+            "13000 ms: the taint of goes was removed while the gate b was not open",
         ],
     );
 }
@@ -200,7 +200,7 @@ fn open_gates_of_another_rule_are_no_excuse() {
     events[7] = found(gate("stays", "b"), State::Open);
     assert_problems(
         &record(events),
-        &["8000 ms: the taint of goes went while the gate b was not open"],
+        &["8000 ms: the taint of goes was removed while the gate b was not open"],
     );
 }
 
@@ -258,8 +258,8 @@ fn nothing_at_all_is_a_problem() {
         &record,
         &[
             "0 removals for goes instead of 2",
-            "stays:NoSchedule is not there, and was to stay",
-            "the deadline of stays was told of 0 times instead of once",
+            "stays:NoSchedule is not there, but should have stayed",
+            "the deadline of stays was reported 0 times instead of once",
             "/statusz does not call stays overdue",
             "0 times WATCH /nodes instead of 1",
             "0 times WATCH /others instead of 1",

@@ -8,11 +8,10 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::config::{
-    Check, Condition, FileCheck, Gate, NodeCondition, Observation, Observed, Probe, Retaint,
-    Schedule,
+    Check, FileCheck, Gate, NodeCondition, Observation, ObservedObject, Probe, ProbeHandler,
+    Retaint, Schedule,
 };
 use crate::gate::State;
-use crate::gate::observation::ObservationContext;
 use crate::node::patch::removal;
 use crate::taint::TaintMatcher;
 
@@ -28,7 +27,7 @@ fn node(version: &str, ready: &str) -> NodeSnapshot {
     NodeSnapshot {
         node: node.unwrap(),
         watching: true,
-        since_boot: SinceBoot::default(),
+        freshness: NodeFreshness::default(),
     }
 }
 
@@ -40,10 +39,7 @@ fn with_gate(gate: Gate) -> (RuleRunner, mpsc::Receiver<Update>) {
         effect: None,
     };
     let (updates, reported) = mpsc::channel(1);
-    let context = GateContext {
-        updates,
-        observation: ObservationContext::none(),
-    };
+    let context = GateContext::without_api_server(updates);
     let rule = Rule::new("rule", taint, vec![gate]);
     let rule = RuleRunner::new(rule, None, context, Notifier::default());
     (rule, reported)
@@ -55,12 +51,12 @@ fn on_ready() -> RuleRunner {
         status: "True".into(),
         max_age: None,
     };
-    let object = Observed::NodeCondition(condition);
+    let object = ObservedObject::NodeCondition(condition);
     let observation = Observation {
         name: "ready".into(),
         object,
     };
-    with_gate(Gate::Single(Condition::Observation(observation))).0
+    with_gate(Gate::Single(Check::Observation(observation))).0
 }
 
 #[tokio::test]
@@ -116,13 +112,13 @@ async fn removals_without_an_answer_count_in_a_fight_like_any_other() {
 
 /// Open, as there is always such a file.
 fn on_file(name: &str) -> Gate {
-    let check = Check::File(FileCheck {
+    let handler = ProbeHandler::File(FileCheck {
         path: "/".into(),
         newer_than_boot: false,
     });
     let probe = Probe {
         name: name.into(),
-        check,
+        handler,
         schedule: Schedule::default(),
     };
     probe.into()
@@ -244,13 +240,13 @@ async fn a_gate_that_is_changed_starts_afresh() {
     let (mut rule, mut reported) = with_gate(on_file("file"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let open = make_ready(&mut rule, &mut reported, &node).await;
-    let check = Check::File(FileCheck {
+    let handler = ProbeHandler::File(FileCheck {
         path: "/does/not/exist".into(),
         newer_than_boot: false,
     });
     let probe = Probe {
         name: "file".into(),
-        check,
+        handler,
         schedule: Schedule::default(),
     };
     let version = Rule {

@@ -1,4 +1,4 @@
-//! The files and the environment that say where the API server is and who its client is.
+//! Reads where the API server is, and the credentials for it, from files and the environment.
 
 use std::env;
 use std::net::Ipv6Addr;
@@ -8,18 +8,16 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::{HeaderValue, Uri};
 use kube::Config;
-use kube::client::ConfigExt as _;
-use kube::client::middleware::{BaseUriLayer, ExtraHeadersLayer};
 use kube::config::{AuthInfo, Kubeconfig};
 use secrecy::ExposeSecret;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
-use super::super::connect::{self, Connector};
+use crate::api::connect::ConnectionSettings;
 use crate::text::file;
 use crate::text::{printable, sha256};
 
-/// What a pod has of its ServiceAccount.
+/// Where a pod has the files of its ServiceAccount.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const OUTSIDE: &str =
     "outside a pod with a ServiceAccount token, name a kubeconfig with --kubeconfig";
@@ -33,24 +31,14 @@ pub enum Source {
     Kubeconfig(PathBuf),
 }
 
-/// What a source says. No file has to be read to use it.
-pub(in crate::api) struct Content {
-    pub(super) settings: Settings,
-    /// The header of each request.
+/// What the files of a source say.
+pub(super) struct Content {
+    pub(super) settings: ConnectionSettings,
+    /// The `Authorization` header of each request.
     pub(super) authorization: Option<HeaderValue>,
 }
 
-/// What belongs to a connection.
-pub(in crate::api) struct Settings {
-    pub(in crate::api) url: Uri,
-    pub(in crate::api) base_uri: BaseUriLayer,
-    pub(in crate::api) headers: ExtraHeadersLayer,
-    pub(in crate::api) connector: Connector,
-    /// Of all that these are made from.
-    pub(super) sha256: String,
-}
-
-/// Texts of files. The errors begin with the file's name.
+/// The texts of all files read, one after the other.
 #[derive(Default)]
 struct Texts(String);
 
@@ -58,7 +46,7 @@ impl Texts {
     fn read(&mut self, path: &Path) -> Result<String, String> {
         let text = read_text(path)?;
         self.0 += &text;
-        // No text has one.
+        // A separator: no text contains NUL.
         self.0.push('\0');
         Ok(text)
     }
@@ -87,7 +75,7 @@ fn in_cluster() -> Result<Content, String> {
     let host = if brackets { format!("[{host}]") } else { host };
     let url = format!("https://{host}:{port}");
     let url = url.parse().map_err(|_| {
-        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no host and port".to_owned()
+        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not a host and a port".to_owned()
     })?;
     let mut config = Config::new(url);
     let mut texts = Texts::default();
@@ -117,17 +105,19 @@ fn from_file(path: &Path) -> Result<Content, String> {
         config.root_cert = Some(authority(&mut texts, &file)?);
     }
     let user = &mut config.auth_info;
-    if let Some(file) = user.client_certificate.take().map(beside)
+    let mut encoded = |file| {
+        let text = texts.read(&beside(file))?;
+        Ok::<_, String>(BASE64_STANDARD.encode(text))
+    };
+    if let Some(file) = user.client_certificate.take()
         && user.client_certificate_data.is_none()
     {
-        let text = texts.read(&file)?;
-        user.client_certificate_data = Some(BASE64_STANDARD.encode(text));
+        user.client_certificate_data = Some(encoded(file)?);
     }
-    if let Some(file) = user.client_key.take().map(beside)
+    if let Some(file) = user.client_key.take()
         && user.client_key_data.is_none()
     {
-        let text = texts.read(&file)?;
-        user.client_key_data = Some(BASE64_STANDARD.encode(text).into());
+        user.client_key_data = Some(encoded(file)?.into());
     }
     let token_file = user.token_file.take().map(beside);
     let authorization = match authorization(user)? {
@@ -140,8 +130,8 @@ fn from_file(path: &Path) -> Result<Content, String> {
     })
 }
 
-/// The file of the current cluster's certificate authority, unless the kubeconfig contains it. Taken out, so that kube does
-/// not read it.
+/// Takes out the file of the current cluster's certificate authority, so that kube does not read it. Returns it unless the
+/// kubeconfig contains the certificates themselves.
 fn take_authority(kubeconfig: &mut Kubeconfig) -> Option<String> {
     let current = kubeconfig.current_context.as_ref()?;
     let mut contexts = kubeconfig.contexts.iter();
@@ -154,9 +144,9 @@ fn take_authority(kubeconfig: &mut Kubeconfig) -> Option<String> {
     file.filter(|_| cluster.certificate_authority_data.is_none())
 }
 
-/// Refuses what would be ignored or would do harm: a plugin may hang or flood, and kube runs it on the caller's thread.
+/// Refuses fields that would be ignored, and plugins: kube runs these on the caller's thread, and they may hang or flood it.
 fn refuse(kubeconfig: &Kubeconfig) -> Result<(), String> {
-    // Not `Config::proxy_url`, which the environment sets too: HTTPS_PROXY is for the world outside the cluster.
+    // `Config::proxy_url` would include HTTPS_PROXY of the environment, which is for traffic that leaves the cluster.
     let mut clusters = kubeconfig.clusters.iter().flat_map(|named| &named.cluster);
     if clusters.any(|cluster| cluster.proxy_url.is_some()) {
         return Err("proxy-url is not supported".into());
@@ -191,7 +181,7 @@ fn check_url(url: &Uri) -> Result<(), String> {
     }
 }
 
-/// The header that the user's own fields ask for, in kube's order. A file of a token comes last.
+/// The header from the user's own fields, in kube's order of precedence. A token file comes after them.
 fn authorization(user: &AuthInfo) -> Result<Option<HeaderValue>, String> {
     let value = if let (Some(name), Some(password)) = (&user.username, &user.password) {
         let both = format!("{name}:{}", password.expose_secret());
@@ -201,9 +191,9 @@ fn authorization(user: &AuthInfo) -> Result<Option<HeaderValue>, String> {
     } else {
         return Ok(None);
     };
-    header(&value).map(Some).ok_or_else(|| {
-        "the token is not one: it has a character that no header may have".to_owned()
-    })
+    header(&value)
+        .map(Some)
+        .ok_or_else(|| "the token has a character that is not allowed in a header".to_owned())
 }
 
 fn bearer(file: &Path) -> Result<HeaderValue, String> {
@@ -211,11 +201,11 @@ fn bearer(file: &Path) -> Result<HeaderValue, String> {
     let token = text.trim();
     let name = file.display();
     if token.is_empty() {
-        return Err(format!("{name} is empty, but should have a token"));
+        return Err(format!("{name} is empty, but should contain a token"));
     }
     let not_one = || {
         format!(
-            "{name} has more than a token: a line break, or another character that no header may have"
+            "{name} has more than a token: a line break, or another character that is not allowed in a header"
         )
     };
     header(&format!("Bearer {token}")).ok_or_else(not_one)
@@ -236,32 +226,22 @@ fn authority(texts: &mut Texts, file: &Path) -> Result<Vec<Vec<u8>>, String> {
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         _ => Err(format!(
-            "{} has no certificate in PEM, or a broken one",
+            "{} has no PEM certificate, or a broken one",
             file.display()
         )),
     }
 }
 
-fn settings(mut config: Config, texts: &Texts) -> Result<Settings, String> {
-    let user_agent = HeaderValue::from_static(crate::USER_AGENT);
-    config.headers.push((http::header::USER_AGENT, user_agent));
-    let whole = || -> kube::Result<Settings> {
-        Ok(Settings {
-            base_uri: config.base_uri_layer(),
-            headers: config.extra_headers_layer()?,
-            connector: connect::connector(&config)?,
-            sha256: sha256(&texts.0),
-            url: config.cluster_url.clone(),
-        })
-    };
-    whole().map_err(|error| first_line(&error))
+fn settings(config: Config, texts: &Texts) -> Result<ConnectionSettings, String> {
+    ConnectionSettings::new(config, sha256(&texts.0)).map_err(|error| first_line(&error))
 }
 
+/// The error begins with the file's name.
 fn read_text(path: &Path) -> Result<String, String> {
     file::read(path).map_err(|error| format!("{} {error}", path.display()))
 }
 
-/// Later lines quote the file, secrets and all.
+/// Later lines quote the file and may contain secrets.
 fn first_line(error: &dyn std::error::Error) -> String {
     let text = error.to_string();
     printable(text.lines().next().unwrap_or_default(), 300)

@@ -19,7 +19,7 @@ fn kubeconfig(dir: &Path) -> Source {
 
 async fn credentials(dir: &Path, token: &str) -> Result<Arc<Credentials>, ApiError> {
     fs::write(dir.join("token"), token).unwrap();
-    let credentials = Credentials::new(kubeconfig(dir), Sender::default()).await;
+    let credentials = Credentials::new(kubeconfig(dir), watch::Sender::default()).await;
     credentials.map(Arc::new)
 }
 
@@ -51,15 +51,15 @@ async fn what_is_refused_is_replaced_only_by_something_else() {
     let dir = tempfile::tempdir().unwrap();
     let credentials = credentials(dir.path(), "old").await.unwrap();
     let old = credentials.for_request().await;
-    assert!(credentials.instead_of(&old).await.is_none());
+    assert!(credentials.replace(&old).await.is_none());
     fs::write(dir.path().join("token"), "").unwrap();
-    assert!(credentials.instead_of(&old).await.is_none());
+    assert!(credentials.replace(&old).await.is_none());
     fs::write(dir.path().join("token"), "new").unwrap();
-    let new = credentials.instead_of(&old).await.unwrap();
+    let new = credentials.replace(&old).await.unwrap();
     assert_eq!(token(&new), "Bearer new");
     // Another request that was refused with the old token needs no further look.
     fs::write(dir.path().join("token"), "newer").unwrap();
-    let new = credentials.instead_of(&old).await.unwrap();
+    let new = credentials.replace(&old).await.unwrap();
     assert_eq!(token(&new), "Bearer new");
 }
 
@@ -67,17 +67,17 @@ async fn what_is_refused_is_replaced_only_by_something_else() {
 async fn whoever_waits_for_other_credentials_is_told_within_a_second_and_looks_no_more_often() {
     let dir = tempfile::tempdir().unwrap();
     let credentials = credentials(dir.path(), "old").await.unwrap();
-    let readings = |credentials: &Credentials| credentials.state.borrow().read_at;
+    let readings = |credentials: &Credentials| credentials.state().read_at;
     let mut one = Box::pin(credentials.renewed());
     let mut other = Box::pin(credentials.renewed());
     let mut both = async || tokio::join!(&mut one, &mut other);
     let first = readings(&credentials);
-    let early = timeout(LOOK / 2, both()).await;
+    let early = timeout(RETRY_INTERVAL / 2, both()).await;
     assert!(early.is_err() && readings(&credentials) == first);
     fs::write(dir.path().join("token"), "new").unwrap();
     both().await;
     let took = first.elapsed();
-    assert!(took < LOOK * 2, "{took:?}");
+    assert!(took < RETRY_INTERVAL * 2, "{took:?}");
     assert_eq!(token(&credentials.for_request().await), "Bearer new");
 }
 
@@ -96,20 +96,20 @@ async fn other_settings_are_used_once_the_connection_made_with_those_before_is_r
     };
     point_at(2);
     let made = |credentials: &Credentials| {
-        let state = credentials.state.borrow();
+        let state = credentials.state();
         state.client.as_ref().map(|(_, made)| *made)
     };
     credentials.read_again(LONG_PATIENCE).await;
     let same = credentials.for_request().await;
     assert_eq!((made(&credentials), same.version), (Some(0), 0));
-    let new = credentials.instead_of(&old).await.unwrap();
+    let new = credentials.replace(&old).await.unwrap();
     assert_eq!((made(&credentials), new.version), (Some(1), 1));
     assert_eq!(credentials.url(), "http://127.0.0.1:2/");
-    assert!(credentials.instead_of(&new).await.is_none());
+    assert!(credentials.replace(&new).await.is_none());
     point_at(3);
     credentials.read_again(LONG_PATIENCE).await;
     assert_eq!(made(&credentials), None, "that one was refused");
     assert_eq!(credentials.for_request().await.version, 2);
-    credentials.connect_anew();
+    credentials.reconnect();
     assert_eq!(made(&credentials), None);
 }

@@ -51,7 +51,7 @@ async fn a_wait_is_cut_short_once_in_an_outage_and_to_the_cap_after_that() {
     let wait = wait_above(&mut pace, URGENT_BACKOFF_CAP + LATER);
     let paused = pause(&mut pace, &urgent, wait).await;
     assert_about(paused, LATER + URGENT_BACKOFF_CAP);
-    pace.start_afresh();
+    pace.reset();
     let wait = wait_above(&mut pace, SHORT_WAIT);
     assert_about(pause(&mut pace, &urgent, wait).await, LATER);
 }

@@ -93,7 +93,7 @@ async fn one_rule_and_reason_cannot_use_up_what_another_has() {
     let mut takes = |rule: &str, event: RuleEvent| {
         sender.send(&notice(rule, event));
         let waiting = publisher.waiting.try_recv().unwrap();
-        publisher.takes(&waiting)
+        publisher.is_allowed(&waiting)
     };
     let fights = (0..20).filter(|_| takes("cni", RuleEvent::Fight)).count();
     assert_eq!(fights, 5);
@@ -106,7 +106,7 @@ async fn one_rule_and_reason_cannot_use_up_what_another_has() {
 }
 
 #[test]
-fn what_the_server_finds_wrong_is_wrong_for_ever_and_all_else_may_pass() {
+fn what_the_server_finds_wrong_is_wrong_for_ever_and_all_else_is_temporary() {
     let refused = |code| ApiError::Refused {
         code,
         message: String::new(),
@@ -114,10 +114,10 @@ fn what_the_server_finds_wrong_is_wrong_for_ever_and_all_else_may_pass() {
         retry_after: None,
     };
     for code in [401, 403, 408, 409, 429, 500, 503, 504] {
-        assert!(may_pass(&refused(code)), "{code}");
+        assert!(is_temporary(&refused(code)), "{code}");
     }
     for code in [400, 404, 413, 415, 422] {
-        assert!(!may_pass(&refused(code)), "{code}");
+        assert!(!is_temporary(&refused(code)), "{code}");
     }
-    assert!(may_pass(&ApiError::Transport("reset".into())));
+    assert!(is_temporary(&ApiError::Transport("reset".into())));
 }

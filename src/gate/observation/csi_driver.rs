@@ -1,7 +1,8 @@
-//! `csiDriver`: a CSI driver in the node's `CSINode`. Pure.
+//! `csiDriver`: a CSI driver in the node's `CSINode`.
 
 use std::collections::HashMap;
 
+use k8s_openapi::api::storage::v1::CSINodeDriver;
 use serde::Deserialize;
 
 use crate::api::object::{Metadata, Object, or_default};
@@ -20,18 +21,7 @@ pub(super) struct CsiNode {
 #[derive(Debug, Deserialize)]
 struct Spec {
     #[serde(default, deserialize_with = "or_default")]
-    drivers: Vec<Driver>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Driver {
-    name: String,
-    allocatable: Option<Allocatable>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Allocatable {
-    count: Option<i64>,
+    drivers: Vec<CSINodeDriver>,
 }
 
 impl Object for CsiNode {
@@ -46,36 +36,31 @@ pub(super) fn collection(node: &str) -> Collection {
 }
 
 pub(super) fn judge(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) -> Outcome {
-    find(expected, objects).into()
-}
-
-fn find(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) -> Result<String, String> {
     let Some(csi_node) = objects.values().next() else {
-        return Err("the node has no CSINode yet: the kubelet makes it".into());
+        return Outcome::Closed("the node has no CSINode yet; the kubelet creates it".into());
     };
     let drivers = &csi_node.spec.drivers;
     let name = &expected.name;
     let Some(driver) = drivers.iter().find(|driver| driver.name == *name) else {
-        let others: Vec<_> = drivers.iter().map(|driver| driver.name.as_str()).collect();
-        let others = if others.is_empty() {
-            "none".into()
-        } else {
-            excerpt(&others.join(", "))
-        };
-        return Err(format!(
-            "driver {name} is not in the CSINode; registered: {others}"
-        ));
+        let mut others: Vec<_> = drivers.iter().map(|driver| driver.name.as_str()).collect();
+        if others.is_empty() {
+            others.push("none");
+        }
+        let others = excerpt(&others.join(", "));
+        let reason = format!("driver {name} is not in the CSINode; registered: {others}");
+        return Outcome::Closed(reason);
     };
+    let registered = format!("driver {name} is registered");
     let allocatable = driver.allocatable.as_ref();
     match allocatable.and_then(|allocatable| allocatable.count) {
-        Some(0) if expected.allocatable => Err(format!(
-            "driver {name} is registered with an allocatable.count of 0"
-        )),
-        Some(count) => Ok(format!("driver {name} is registered, for {count} volumes")),
-        None if expected.allocatable => Err(format!(
-            "driver {name} is registered without allocatable.count"
-        )),
-        None => Ok(format!("driver {name} is registered")),
+        Some(0) if expected.allocatable => {
+            Outcome::Closed(format!("{registered} with an allocatable.count of 0"))
+        }
+        Some(count) => Outcome::Open(format!("{registered}, for {count} volumes")),
+        None if expected.allocatable => {
+            Outcome::Closed(format!("{registered} without allocatable.count"))
+        }
+        None => Outcome::Open(registered),
     }
 }
 
@@ -152,7 +137,7 @@ mod tests {
             name: "a".into(),
             allocatable: false,
         };
-        let reason = "the node has no CSINode yet: the kubelet makes it";
+        let reason = "the node has no CSINode yet; the kubelet creates it";
         assert_eq!(
             judge(&expected, &HashMap::new()),
             Outcome::Closed(reason.into())

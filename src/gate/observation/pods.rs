@@ -1,17 +1,17 @@
-//! `pods`: a ready pod on this node. Pure.
+//! `pods`: a ready pod on this node.
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::api::core::v1::{ContainerState, PodCondition};
 use serde::Deserialize;
 
-use super::since_boot::{Proof, SinceBoot, Witness, when};
 use crate::api::object::{Metadata, Object, or_default};
 use crate::api::watch::Collection;
 use crate::boot::Span;
 use crate::config::Pods;
 use crate::gate::Outcome;
+use crate::gate::freshness::{NodeFreshness, WriteTracker};
 
 /// Label that names the revision of a DaemonSet's pod (`apps.ControllerRevisionHashLabelKey`).
 const REVISION: &str = "controller-revision-hash";
@@ -28,34 +28,15 @@ pub(super) struct Pod {
 #[serde(rename_all = "camelCase")]
 struct Status {
     #[serde(default, deserialize_with = "or_default")]
-    conditions: Vec<Condition>,
+    conditions: Vec<PodCondition>,
     #[serde(default, deserialize_with = "or_default")]
     container_statuses: Vec<ContainerStatus>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Condition {
-    r#type: String,
-    status: String,
-    last_transition_time: Option<Time>,
 }
 
 #[derive(Debug, Deserialize)]
 struct ContainerStatus {
     #[serde(default, deserialize_with = "or_default")]
     state: ContainerState,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ContainerState {
-    running: Option<Running>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Running {
-    started_at: Option<Time>,
 }
 
 impl Object for Pod {
@@ -65,9 +46,9 @@ impl Object for Pod {
 }
 
 impl Pod {
-    fn ready_condition(&self) -> Option<&Condition> {
+    fn ready_condition(&self) -> Option<&PodCondition> {
         let mut conditions = self.status.conditions.iter();
-        conditions.find(|condition| condition.r#type == "Ready")
+        conditions.find(|condition| condition.type_ == "Ready")
     }
 
     fn is_ready(&self) -> bool {
@@ -76,18 +57,15 @@ impl Pod {
     }
 
     /// When it became ready and its containers started, by its status. After a reboot the kubelet finds the containers gone,
-    /// says that the pod is not ready and starts them again: all these times change (kubelet `kubelet_pods.go`).
+    /// writes that the pod is not ready and starts them again: all these times change (kubelet `kubelet_pods.go`).
     fn times(&self) -> Vec<Timestamp> {
         let ready = self.ready_condition();
         let ready = ready.and_then(|condition| condition.last_transition_time.as_ref());
-        let running = self.status.container_statuses.iter();
-        let running = running.filter_map(|container| container.state.running.as_ref());
-        let started = running.filter_map(|running| running.started_at.as_ref());
-        ready
-            .into_iter()
-            .chain(started)
-            .map(|time| time.0)
-            .collect()
+        let containers = self.status.container_statuses.iter();
+        let started =
+            containers.filter_map(|each| each.state.running.as_ref()?.started_at.as_ref());
+        let times = ready.into_iter().chain(started);
+        times.map(|time| time.0).collect()
     }
 
     fn is_terminating(&self) -> bool {
@@ -113,49 +91,46 @@ pub(super) fn collection(spec: &Pods, node: &str) -> Collection {
     }
 }
 
-/// What is known of each pod, by its uid.
+/// Follows the writes to each pod's status, by the pod's uid.
 #[derive(Debug, Default)]
-pub(super) struct Witnesses(HashMap<String, (u64, Witness)>);
+pub(super) struct Tracker(HashMap<String, TrackedPod>);
 
-impl Witnesses {
-    /// Looks at the pods as they are now. Gives, by their uids, those whose status is from before this boot, and how
-    /// that is known.
-    pub(super) fn see(
+#[derive(Debug, Default)]
+struct TrackedPod {
+    resource_version: u64,
+    writes: WriteTracker,
+}
+
+/// When the status of a pod was written, by the pod's uid, of those whose status is from before this boot.
+type StalePods = HashMap<String, String>;
+
+impl Tracker {
+    /// Compares the pods with those of the last call.
+    pub(super) fn stale(
         &mut self,
         pods: &HashMap<String, Pod>,
-        since_boot: &SinceBoot,
+        freshness: &NodeFreshness,
         span: Option<Span>,
-    ) -> Leftovers {
+    ) -> StalePods {
         self.0.retain(|uid, _| pods.contains_key(uid));
-        let mut leftovers = Leftovers::new();
+        let mut stale = StalePods::new();
         for (uid, pod) in pods {
-            let version = pod.metadata.resource_version;
-            let known = self.0.remove(uid);
-            // What was seen of a pod that a backup has replaced is not about this one.
-            let known = known.filter(|(known, _)| *known <= version);
-            let mut witness = known.map(|(_, witness)| witness).unwrap_or_default();
-            let times = pod.times();
-            let last = times.iter().max().copied();
-            let proof = witness.see(times, span);
-            self.0.insert(uid.clone(), (version, witness));
-            let unproven = proof == Proof::None && !since_boot.pods_synced;
-            // Every kubelet writes times: a status without any gives nothing to judge by.
-            if let Some(last) = last.filter(|_| unproven) {
-                leftovers.insert(uid.clone(), when(span, last));
+            let tracked = self.0.entry(uid.clone()).or_default();
+            // What is known of a pod that a backup has replaced is not about this one.
+            if pod.metadata.resource_version < tracked.resource_version {
+                *tracked = TrackedPod::default();
+            }
+            tracked.resource_version = pod.metadata.resource_version;
+            let written = tracked.writes.stale(pod.times(), span);
+            if let Some(written) = written.filter(|_| !freshness.pods_synced) {
+                stale.insert(uid.clone(), written);
             }
         }
-        leftovers
+        stale
     }
 }
 
-/// How it is known that a pod's status is from before this boot, by the pod's uid.
-type Leftovers = HashMap<String, String>;
-
-pub(super) fn judge(
-    expected: &Pods,
-    pods: &HashMap<String, Pod>,
-    leftovers: &Leftovers,
-) -> Outcome {
+pub(super) fn judge(expected: &Pods, pods: &HashMap<String, Pod>, stale: &StalePods) -> Outcome {
     let namespace = &expected.namespace;
     // Times are whole seconds: of two pods of the same second, the one that is on its way out is the older one.
     let newest = pods.values().max_by_key(|pod| {
@@ -164,7 +139,7 @@ pub(super) fn judge(
     });
     let revision = newest.and_then(Pod::revision);
     let (mut old, mut terminating, mut unready) = (0, 0, 0);
-    let mut leftover = None;
+    let mut ready_but_stale = None;
     for (uid, pod) in pods {
         if expected.newest_revision && pod.revision() != revision {
             old += 1;
@@ -172,15 +147,15 @@ pub(super) fn judge(
             terminating += 1;
         } else if !pod.is_ready() {
             unready += 1;
-        } else if let Some(when) = leftovers.get(uid) {
-            leftover = Some((&pod.metadata.name, when));
+        } else if let Some(written) = stale.get(uid) {
+            ready_but_stale = Some((&pod.metadata.name, written));
         } else {
             return Outcome::Open(format!("a pod in {namespace} is ready on this node"));
         }
     }
-    if let Some((name, when)) = leftover {
+    if let Some((name, written)) = ready_but_stale {
         return Outcome::Unknown(format!(
-            "pod {name} in {namespace} is ready, but the last time in its status is {when}"
+            "pod {name} in {namespace} is ready, but the newest time in its status is {written}"
         ));
     }
     let counts = [
@@ -188,18 +163,16 @@ pub(super) fn judge(
         (terminating, "terminating"),
         (old, "of an older revision"),
     ];
-    let counts: Vec<_> = counts
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{n} {what}"))
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let mut reasons: Vec<_> = counts
+        .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    let counts = if counts.is_empty() {
-        "none is there".into()
-    } else {
-        counts.join(", ")
-    };
+    if reasons.is_empty() {
+        reasons.push("no pod matches the labels".into());
+    }
+    let reasons = reasons.join(", ");
     Outcome::Closed(format!(
-        "no pod in {namespace} is ready on this node: {counts}"
+        "no pod in {namespace} is ready on this node: {reasons}"
     ))
 }
 

@@ -1,27 +1,24 @@
 //! `cniConfig`: the CNI configuration that the container runtime will load.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::OFlags;
-
-use super::Outcome;
-use super::busy::Busy;
 use super::disk::{self, deleted, fault};
+use super::slot::Slot;
 use crate::boot;
 use crate::config::CniConfig;
 use crate::conflist::{
     Candidate, Found, MAX_FILE_BYTES, Network, candidates, decide, has_extension, plugin_type,
 };
+use crate::text::file::read_bytes;
 
-/// Looks once into the CNI configuration directory, off the runtime's thread.
-pub async fn check(spec: &CniConfig, busy: &Busy) -> Outcome {
+pub async fn check(spec: &CniConfig, slot: &Slot) -> Result<String, String> {
     let asked = spec.clone();
-    disk::ask(busy, &spec.dir, move || look(&asked)).await
+    disk::ask(slot, &spec.dir, move || look(&asked)).await
 }
 
 fn look(expected: &CniConfig) -> Result<String, String> {
@@ -38,7 +35,7 @@ fn look(expected: &CniConfig) -> Result<String, String> {
     decide(expected, boot, candidates)
 }
 
-/// The names of all that is no directory. A link to a directory counts, as it does in libcni (`ConfFiles`).
+/// The names of all entries but directories. A link to a directory counts, as in libcni (`ConfFiles`).
 fn list(dir: &Path) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -50,7 +47,7 @@ fn list(dir: &Path) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Reads one file and, where libcni appends them, those of `<dir>/<name>/`.
+/// Reads one file and, where libcni appends them, the files of `<dir>/<name>/`.
 fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
     let (contents, modified) = read(path)?;
     let mut network = Network::parse(path.file_name().unwrap_or_default(), &contents)?;
@@ -61,12 +58,8 @@ fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
     if network.plugins.is_empty() {
         return Err("no plugins".into());
     }
-    let program_fault = if bin_dirs.is_empty() {
-        None
-    } else {
-        let mut plugins = network.plugins.iter();
-        plugins.find_map(|plugin| program_fault(plugin, bin_dirs))
-    };
+    let mut plugins = network.plugins.iter();
+    let program_fault = plugins.find_map(|plugin| program_fault(plugin, bin_dirs));
     Ok(Found {
         network,
         modified,
@@ -74,7 +67,7 @@ fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
     })
 }
 
-/// `NetworkPluginConfsFromFiles`: only an absent directory is no fault.
+/// `NetworkPluginConfsFromFiles`: the directory may be absent, and any other error is a fault.
 fn appended_plugins(dir: &Path) -> Result<Vec<String>, String> {
     let mut names = match list(dir) {
         Ok(names) => names,
@@ -94,38 +87,17 @@ fn appended_plugins(dir: &Path) -> Result<Vec<String>, String> {
 
 /// Contents and modification time.
 fn read(path: &Path) -> Result<(Vec<u8>, SystemTime), String> {
-    // NONBLOCK: opening a FIFO would wait for its writer.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)
-        .map_err(|error| fault(path, &error))?;
-    read_open(&file).unwrap_or_else(|error| Err(fault(path, &error)))
+    read_bytes(path, MAX_FILE_BYTES).map_err(|error| fault(path, &error))
 }
 
-fn read_open(file: &File) -> io::Result<Result<(Vec<u8>, SystemTime), String>> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Ok(Err("not a regular file".into()));
-    }
-    let mut contents = Vec::new();
-    // The size may be wrong, or change.
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut contents)?;
-    if contents.len() as u64 > MAX_FILE_BYTES {
-        return Ok(Err(format!(
-            "larger than {MAX_FILE_BYTES} bytes, which no CNI configuration is"
-        )));
-    }
-    Ok(Ok((contents, metadata.modified()?)))
-}
-
-/// `FindInPath` (libcni `pkg/invoke/find.go`) takes the first regular file; that one must then be executable.
+/// `FindInPath` (libcni `pkg/invoke/find.go`) takes the first regular file, which must then be executable.
 fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
+    if bin_dirs.is_empty() {
+        return None;
+    }
     let file = Path::new(plugin);
     if file.file_name() != Some(OsStr::new(plugin)) {
-        return Some(format!(
-            "plugin {plugin} has no name that a program can have"
-        ));
+        return Some(format!("plugin {plugin}: no program can have this name"));
     }
     let program = bin_dirs.iter().find_map(|dir| {
         let path = dir.join(file);
@@ -134,19 +106,14 @@ fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
     });
     match program {
         Some((_, mode)) if mode & 0o111 != 0 => None,
-        Some((path, _)) => Some(format!(
-            "plugin {plugin}: {} is not executable",
-            path.display()
-        )),
+        Some((path, _)) => {
+            let path = path.display();
+            Some(format!("plugin {plugin}: {path} is not executable"))
+        }
         None => {
-            let dirs: Vec<_> = bin_dirs
-                .iter()
-                .map(|dir| dir.display().to_string())
-                .collect();
-            Some(format!(
-                "plugin {plugin}: no program in {}",
-                dirs.join(", ")
-            ))
+            let dirs = bin_dirs.iter().map(|dir| dir.display().to_string());
+            let dirs = dirs.collect::<Vec<_>>().join(", ");
+            Some(format!("plugin {plugin}: no program in {dirs}"))
         }
     }
 }

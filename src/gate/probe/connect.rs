@@ -9,20 +9,20 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::busy::Busy;
 use super::disk::SILENCE;
+use super::slot::Slot;
 use crate::config::Endpoint;
-use crate::text::plain;
+use crate::text::{plain, unbracketed};
 
 /// TCP, a unix socket, or TLS over either.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Connects to `endpoint`. The error names it.
-pub(super) async fn connect(endpoint: &Endpoint, busy: &Busy) -> Result<Box<dyn Stream>, String> {
+pub(super) async fn connect(endpoint: &Endpoint, slot: &Slot) -> Result<Box<dyn Stream>, String> {
     match endpoint {
-        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port, busy).await?)),
-        Endpoint::Unix { path } => Ok(Box::new(unix(path, busy).await?)),
+        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port, slot).await?)),
+        Endpoint::Unix { path } => Ok(Box::new(unix(path, slot).await?)),
     }
 }
 
@@ -44,45 +44,38 @@ pub(super) fn authority(host: &str, port: u16) -> String {
     }
 }
 
-/// An IPv6 address without its brackets, any other host as it is.
-pub(super) fn unbracketed(host: &str) -> &str {
-    host.strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host)
+/// The host of a request to `endpoint`.
+pub(super) fn requested_host(endpoint: &Endpoint) -> String {
+    match endpoint {
+        Endpoint::Tcp { host, port } => authority(host, *port),
+        Endpoint::Unix { .. } => "localhost".into(),
+    }
 }
 
 /// Connects to the first address of `host` that accepts.
-pub(super) async fn tcp(host: &str, port: u16, busy: &Busy) -> Result<TcpStream, String> {
-    let failed = |error: &io::Error| format!("{}: {}", authority(host, port), plain(error));
-    let addresses = addresses(unbracketed(host), port, busy)
-        .await
-        .map_err(|error| failed(&error))?;
-    let mut first_error = None;
-    for address in addresses {
-        match tcp_address(address).await {
-            Ok(stream) => return Ok(stream),
-            // The first address is the one that was most likely meant.
-            Err(error) => first_error = first_error.or(Some(error)),
+pub(super) async fn tcp(host: &str, port: u16, slot: &Slot) -> Result<TcpStream, String> {
+    let connected = async {
+        let mut first_error = None;
+        for address in addresses(unbracketed(host), port, slot).await? {
+            match TcpStream::connect(address).await {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                // The first address is the one that was most likely meant.
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
         }
-    }
-    Err(failed(&first_error.unwrap_or_else(|| {
-        io::Error::other("the name has no address")
-    })))
+        Err(first_error.unwrap_or_else(|| io::Error::other("the name has no address")))
+    };
+    let connected = connected.await;
+    connected.map_err(|error| format!("{}: {}", authority(host, port), plain(&error)))
 }
 
-async fn tcp_address(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
-/// On another thread, because the kernel resolves the path while it connects, and that hangs where a file system does.
-async fn unix(path: &Path, busy: &Busy) -> Result<UnixStream, String> {
+/// On another thread: the kernel resolves the path while it connects, and that hangs where a file system hangs.
+async fn unix(path: &Path, slot: &Slot) -> Result<UnixStream, String> {
     let socket = path.to_owned();
-    let connected = busy.work(path.as_os_str(), move |hold| {
-        let _hold = hold;
-        unix_stream(&socket)
-    });
+    let connected = slot.run_blocking(path.as_os_str(), move |_guard| unix_stream(&socket));
     let connected = match connected.await {
         Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| plain(&error)),
         Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -102,9 +95,9 @@ fn unix_stream(path: &Path) -> io::Result<StdUnixStream> {
     Ok(socket.into())
 }
 
-async fn addresses(host: &str, port: u16, busy: &Busy) -> io::Result<Vec<SocketAddr>> {
-    // Needs no resolver: in an empty root there is no /etc/hosts, and on a machine without IPv6 a resolver that
-    // has one gives only 127.0.0.1.
+async fn addresses(host: &str, port: u16, slot: &Slot) -> io::Result<Vec<SocketAddr>> {
+    // Without a resolver: an empty root has no /etc/hosts, and on a machine without IPv6 a resolver that has one returns
+    // only 127.0.0.1.
     if host.eq_ignore_ascii_case("localhost") {
         return Ok(vec![
             (Ipv4Addr::LOCALHOST, port).into(),
@@ -114,20 +107,18 @@ async fn addresses(host: &str, port: u16, busy: &Busy) -> io::Result<Vec<SocketA
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![(address, port).into()]);
     }
-    lookup(host, port, busy).await
+    lookup(host, port, slot).await
 }
 
-/// Asks the system's resolver, on another thread because it blocks.
-///
-/// It cannot be interrupted: while DNS is silent it outlives the probe that asked.
-async fn lookup(host: &str, port: u16, busy: &Busy) -> io::Result<Vec<SocketAddr>> {
+/// Asks the system's resolver, on another thread because it blocks. Nothing interrupts it: while DNS is silent, it
+/// outlives the probe.
+async fn lookup(host: &str, port: u16, slot: &Slot) -> io::Result<Vec<SocketAddr>> {
     let name = host.to_owned();
-    let answer = busy.work(host.as_ref(), move |hold| {
-        let _hold = hold;
+    let answer = slot.run_blocking(host.as_ref(), move |_guard| {
         Ok((name.as_str(), port).to_socket_addrs()?.collect())
     });
     answer.await.unwrap_or_else(|| {
-        let silence = "the last look-up of the name has no answer yet";
+        let silence = "the last look-up of this name has no answer yet";
         Err(io::Error::other(silence))
     })
 }
@@ -146,17 +137,17 @@ mod tests {
     }
 
     async fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
-        super::tcp(host, port, &Busy::default()).await
+        super::tcp(host, port, &Slot::default()).await
     }
 
     #[tokio::test]
     async fn there_is_no_other_look_up_while_the_last_one_has_no_answer() {
-        let busy = Busy::default();
-        let unanswered = busy.hold().await.unwrap();
-        let error = super::tcp("name.invalid", 1, &busy).await.unwrap_err();
+        let slot = Slot::default();
+        let unanswered = slot.acquire().await.unwrap();
+        let error = super::tcp("name.invalid", 1, &slot).await.unwrap_err();
         assert!(error.ends_with("has no answer yet"), "{error}");
         drop(unanswered);
-        let error = super::tcp("name.invalid", 1, &busy).await.unwrap_err();
+        let error = super::tcp("name.invalid", 1, &slot).await.unwrap_err();
         assert!(!error.ends_with("has no answer yet"), "{error}");
     }
 
@@ -182,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn another_name_goes_through_the_resolver() {
         assert_eq!(
-            lookup("127.0.0.1", 1, &Busy::default()).await.unwrap(),
+            lookup("127.0.0.1", 1, &Slot::default()).await.unwrap(),
             [(Ipv4Addr::LOCALHOST, 1).into()]
         );
         let error = tcp("name.invalid", 1).await.unwrap_err();
@@ -203,8 +194,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.sock");
         let endpoint = Endpoint::Unix { path: path.clone() };
-        let busy = Busy::default();
-        let error = async || connect(&endpoint, &busy).await.err().unwrap();
+        let slot = Slot::default();
+        let error = async || connect(&endpoint, &slot).await.err().unwrap();
         let named = |cause| format!("unix socket {}: {cause}", path.display());
 
         assert_eq!(error().await, named("no such file or directory"));
@@ -214,7 +205,7 @@ mod tests {
         assert_eq!(error().await, named("connection refused"));
 
         let _listener = socket.listen(0).unwrap();
-        let _queued = connect(&endpoint, &busy).await.unwrap();
+        let _queued = connect(&endpoint, &slot).await.unwrap();
         let full = "its queue is full: the server does not accept connections";
         assert_eq!(error().await, named(full));
     }
@@ -225,11 +216,11 @@ mod tests {
         let path = dir.path().join("x.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let endpoint = Endpoint::Unix { path };
-        let busy = Busy::default();
-        let hung = busy.hold().await.unwrap();
-        let error = connect(&endpoint, &busy).await.err().unwrap();
+        let slot = Slot::default();
+        let hung = slot.acquire().await.unwrap();
+        let error = connect(&endpoint, &slot).await.err().unwrap();
         assert!(error.ends_with("does not answer"), "{error}");
         drop(hung);
-        connect(&endpoint, &busy).await.unwrap();
+        connect(&endpoint, &slot).await.unwrap();
     }
 }

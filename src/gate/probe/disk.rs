@@ -1,56 +1,51 @@
-//! Questions to the file system, which may hang, and what its refusals mean.
+//! Questions to the file system, which may hang, and what its errors mean.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::Outcome;
-use super::busy::Busy;
+use super::slot::Slot;
 use crate::conflist::one_line;
+use crate::text::plain;
 
-/// Why there is no other look at a path.
+/// Why a path is not looked at again.
 pub(super) const SILENCE: &str =
-    "the last look has not come back: the file system is slow, or does not answer";
+    "the last look has not finished: the file system is slow or does not answer";
 
-/// Asks `question` about `path` on a blocking thread, so that a file system that hangs holds one thread, not the agent.
-/// Not while the last one is still unanswered, perhaps because its caller stopped waiting.
-pub(super) async fn ask<F>(busy: &Busy, path: &Path, question: F) -> Outcome
+/// Asks `question` about `path` on a thread of its own, so that a file system that hangs holds one thread, not the agent.
+pub(super) async fn ask<F>(slot: &Slot, path: &Path, question: F) -> Result<String, String>
 where
     F: FnOnce() -> Result<String, String> + Send + 'static,
 {
-    let answer = busy.work(path.as_os_str(), |hold| {
-        let _hold = hold;
-        question()
-    });
+    let answer = slot.run_blocking(path.as_os_str(), |_guard| question());
     let answer = answer.await.unwrap_or_else(|| Err(SILENCE.into()));
     answer
         .map(|seen| one_line(&seen))
         .map_err(|reason| one_line(&reason))
-        .into()
 }
 
-/// Why `path` cannot be read, in words that help; the path itself is left to the caller.
+/// Why `path` cannot be read. The caller names the path.
 pub(super) fn fault(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => missing(path),
         ErrorKind::PermissionDenied => format!(
-            "permission denied for uid {}; let untaint run as the owner, which is uid 0 as a rule and needs no \
-             capabilities (with SELinux, in a domain that may read it)",
+            "permission denied for uid {}; run untaint as the owner, usually uid 0, which needs no capabilities (with \
+             SELinux, in a domain that may read it)",
             rustix::process::geteuid().as_raw()
         ),
-        _ => error.to_string(),
+        _ => plain(error),
     }
 }
 
-/// Whether `path` is there and yet deleted: a mount keeps the inode, and what is created anew under the old name
-/// never shows in it.
+/// The reason if `path` is there and yet deleted: a mount keeps the inode, and never shows what is created under the old
+/// name.
 pub(super) fn deleted(path: &Path) -> Option<String> {
     let deleted = fs::metadata(path).is_ok_and(|metadata| metadata.nlink() == 0);
     deleted.then(|| {
         let parent = path.parent().unwrap_or(path);
         format!(
-            "{} was deleted on the host, but a mount still shows the deleted one: mount its parent, here {}",
+            "{} was deleted on the host, but a mount still shows what was deleted: mount its parent, {}",
             path.display(),
             parent.display()
         )
@@ -81,11 +76,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_that_hangs_holds_one_thread_and_closes_the_gate() {
-        let busy = Busy::default();
+        let slot = Slot::default();
         let (release, hang) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
         {
-            let abandoned = pin!(ask(&busy, "/".as_ref(), move || {
+            let abandoned = pin!(ask(&slot, "/".as_ref(), move || {
                 started.send(()).unwrap();
                 _ = hang.recv();
                 Ok(String::new())
@@ -94,13 +89,13 @@ mod tests {
             assert!(first.is_pending());
             start.recv().unwrap();
         }
-        let second = ask(&busy, "/".as_ref(), || panic!("asked while another hangs")).await;
-        assert_eq!(second.state().as_str(), "closed");
-        assert!(second.message().contains("does not answer"));
+        let second = ask(&slot, "/".as_ref(), || panic!("asked while another hangs")).await;
+        let reason = second.unwrap_err();
+        assert!(reason.contains("does not answer"), "{reason}");
 
         drop(release);
-        while busy.hold().await.is_none() {}
-        let third = ask(&busy, "/".as_ref(), || Ok("a\nb".into())).await;
-        assert_eq!(third, Outcome::Open("a\\nb".into()));
+        while slot.acquire().await.is_none() {}
+        let third = ask(&slot, "/".as_ref(), || Ok("a\nb".into())).await;
+        assert_eq!(third, Ok("a\\nb".into()));
     }
 }

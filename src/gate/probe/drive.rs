@@ -1,18 +1,17 @@
-//! Background work without a task of its own.
+//! Background work without a spawned task.
 
-use std::convert::Infallible;
 use std::future::{Future, pending};
 
-/// Polls `background` for as long as `main` takes. Both are part of the caller's future and end when it is dropped,
-/// which a spawned task would not. The end of `background` is not the end of `main`.
+/// Polls `background` until `main` ends. Unlike a spawned task, both end when the caller's future is dropped. `main` goes
+/// on after the end of `background`.
 pub(super) async fn while_driving<T>(background: impl Future, main: impl Future<Output = T>) -> T {
     let background = async {
         background.await;
-        pending::<Infallible>().await
+        pending().await
     };
     tokio::select! {
         biased;
         result = main => result,
-        never = background => match never {},
+        result = background => result,
     }
 }

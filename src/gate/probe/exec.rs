@@ -1,9 +1,8 @@
 //! `exec`: a program that exits with 0.
 //!
-//! It runs without a shell, in `/`, with nothing on standard input, in a process group of its own, and with `PATH` as
-//! its only environment variable: what is in the agent's environment (addresses, names, secrets) is not its business,
-//! and it must behave the same wherever the agent runs. Nothing that it starts outlives the check, in whatever process
-//! group or session, with the exceptions that docs/security.md lists.
+//! It runs without a shell, in `/`, with an empty standard input, in a process group of its own, and with `PATH` as its
+//! only environment variable: it must not see the agent's environment (addresses, names, secrets), and must behave the
+//! same wherever the agent runs. Nothing that it starts outlives the check, with the exceptions in docs/security.md.
 
 mod group;
 mod orphans;
@@ -17,37 +16,32 @@ use std::process::{ExitStatus, Stdio};
 use tokio::process::Command;
 
 use self::group::Group;
-pub(crate) use self::orphans::{finish, tend};
+pub(crate) use self::orphans::{reap_orphans, wait_for_leftovers};
 use self::output::Output;
-use super::Outcome;
-use super::busy::{Busy, Hold};
 use super::drive::while_driving;
+use super::slot::{Slot, SlotGuard};
 use crate::config::Exec;
 use crate::text::{excerpt, plain};
 
 /// Where a script finds its commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs the program to its end. Not while something of the last run is left: a process that waits for a disk or a file
-/// server outlives its kill.
-pub async fn check(spec: &Exec, busy: &Busy) -> Outcome {
-    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(run(&spec.command, busy)).await.into()
-}
-
-async fn run(command: &[String], busy: &Busy) -> Result<String, String> {
-    let program = command.first().ok_or("no program is given")?;
+/// Runs the program to its end. Fails while something of the last run is left: a process that waits for a disk or a file
+/// server does not die when it is killed.
+pub async fn check(spec: &Exec, slot: &Slot) -> Result<String, String> {
+    let program = spec.command.first().ok_or("no program is given")?;
     let name = name(program);
-    let command = command.to_owned();
-    // On another thread: a program on a file system that hangs would stop this one. What it starts ends with its
-    // result, if nobody waits for that any more.
-    let spawned = busy.work(program.as_ref(), move |hold| {
-        orphans::in_turn(|| spawn(&command, hold)).map_err(|error| describe(&command[0], &error))
+    let command = spec.command.clone();
+    // On another thread: a program on a file system that hangs would stop this one. If nobody waits for the result any
+    // more, the processes end as it is dropped.
+    let spawned = slot.run_blocking(program.as_ref(), move |guard| {
+        orphans::start_alone(|| spawn(&command, guard))
+            .map_err(|error| describe(&command[0], &error))
     });
     let (mut group, mut output) = spawned
         .await
         .ok_or(
-            "the last run has not ended: a process outlives its kill, or the file system of the program does not answer",
+            "the last run has not ended: a process has been killed but has not died, or the file system of the program does not answer",
         )?
         .map_err(|why| format!("{name}: {why}"))?;
     let status = while_driving(output.read(), group.wait())
@@ -57,11 +51,11 @@ async fn run(command: &[String], busy: &Busy) -> Result<String, String> {
     judge(status, &output).map_err(|why| format!("{name}: {why}"))
 }
 
-fn spawn(command: &[String], hold: Hold) -> io::Result<(Group, Output)> {
+fn spawn(command: &[String], guard: SlotGuard) -> io::Result<(Group, Output)> {
     let [program, arguments @ ..] = command else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    // One pipe for both streams keeps their order. The command, which holds the writing ends, ends here.
+    // One pipe for both streams keeps their order. The command holds the writing ends until this returns.
     let (output, writer) = Output::pipe()?;
     let mut command = Command::new(program);
     command
@@ -72,10 +66,10 @@ fn spawn(command: &[String], hold: Hold) -> io::Result<(Group, Output)> {
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    Ok((Group::start(&mut command, hold)?, output))
+    Ok((Group::start(&mut command, guard)?, output))
 }
 
-/// `program` as reasons name it: what follows a space in it is more likely an argument, and may be secret.
+/// `program` as reasons name it. Text after a space is probably an argument, and may be secret.
 fn name(program: &str) -> String {
     match program.split_once(char::is_whitespace) {
         Some((name, _)) => format!("{name} …"),

@@ -2,30 +2,26 @@
 
 use std::fs;
 
-use super::Outcome;
-use super::busy::Busy;
 use super::disk::{self, fault};
+use super::slot::Slot;
 use crate::boot;
 use crate::config::FileCheck;
 
-/// Looks once for the file, off the runtime's thread.
-pub async fn check(spec: &FileCheck, busy: &Busy) -> Outcome {
+pub async fn check(spec: &FileCheck, slot: &Slot) -> Result<String, String> {
     let asked = spec.clone();
-    disk::ask(busy, &spec.path, move || look(&asked)).await
+    disk::ask(slot, &spec.path, move || look(&asked)).await
 }
 
 fn look(expected: &FileCheck) -> Result<String, String> {
-    let FileCheck {
-        path,
-        newer_than_boot,
-    } = expected;
+    let path = &expected.path;
+    let shown = path.display();
     let modified = fs::metadata(path)
         .and_then(|metadata| metadata.modified())
-        .map_err(|error| format!("{}: {}", path.display(), fault(path, &error)))?;
-    if *newer_than_boot && modified < boot::time()? {
-        return Err(format!("{}: last written before this boot", path.display()));
+        .map_err(|error| format!("{shown}: {}", fault(path, &error)))?;
+    if expected.newer_than_boot && modified < boot::time()? {
+        return Err(format!("{shown}: last written before this boot"));
     }
-    Ok(format!("{} exists", path.display()))
+    Ok(format!("{shown} exists"))
 }
 
 #[cfg(test)]
@@ -37,13 +33,14 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
+    use crate::gate::Outcome;
 
     async fn check(path: PathBuf, newer_than_boot: bool) -> Outcome {
         let spec = FileCheck {
             path,
             newer_than_boot,
         };
-        super::check(&spec, &Busy::default()).await
+        super::check(&spec, &Slot::default()).await.into()
     }
 
     #[tokio::test]
@@ -71,9 +68,9 @@ mod tests {
             path: "/".into(),
             newer_than_boot: false,
         };
-        let busy = Busy::default();
-        let check = || super::check(&spec, &busy);
-        let hung = busy.hold().await.unwrap();
+        let slot = Slot::default();
+        let check = async || Outcome::from(super::check(&spec, &slot).await);
+        let hung = slot.acquire().await.unwrap();
         assert!(check().await.message().contains("does not answer"));
         drop(hung);
         assert!(check().await.is_open());

@@ -1,11 +1,9 @@
 //! `grpc`: the standard health service (`grpc.health.v1.Health/Check`, grpc/grpc doc/health-checking.md), plaintext.
 
-use std::convert::Infallible;
 use std::error::Error;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::Poll;
 
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -20,59 +18,31 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tower::service_fn;
 
-use super::Outcome;
-use super::busy::Busy;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
+use super::slot::Slot;
 use crate::config::{Endpoint, Grpc};
 use crate::text::excerpt;
 
 /// The answer is a message of two bytes.
 const MESSAGE_LIMIT: usize = 1024;
-/// Flow-control window: what an unwilling peer can make us hold.
+/// Flow-control window: what a hostile peer can make the agent hold.
 const WINDOW: u32 = 64 * 1024;
 
 /// Asks once, on a connection of its own. Only `SERVING` opens.
-pub async fn check(spec: &Grpc, busy: &Busy) -> Outcome {
-    check_over(spec, busy, connect).await
+pub async fn check(spec: &Grpc, slot: &Slot) -> Result<String, String> {
+    ask(spec, connect(&spec.endpoint, slot).await?).await
 }
 
-/// The same over what `connect` gives for the endpoint; its error names the endpoint.
-pub async fn check_over<C>(spec: &Grpc, busy: &Busy, connect: C) -> Outcome
-where
-    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
-{
-    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(ask(spec, busy, connect))
-        .await
-        .map_err(|why| match why {
-            Failure::Connect(why) => why,
-            Failure::Answer(why) => format!("{}: {why}", connect::name(&spec.endpoint)),
-        })
-        .into()
-}
-
-enum Failure {
-    /// Names the target already.
-    Connect(String),
-    Answer(String),
-}
-
-async fn ask<C>(spec: &Grpc, busy: &Busy, connect: C) -> Result<String, Failure>
-where
-    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
-{
-    let stream = connect(&spec.endpoint, busy)
-        .await
-        .map_err(Failure::Connect)?;
+/// Asks once over `stream`. The error names the endpoint.
+pub async fn ask(spec: &Grpc, stream: Box<dyn Stream>) -> Result<String, String> {
     let (spawner, tasks) = unbounded_channel();
-    let status = while_driving(run(tasks), call(stream, Spawner(spawner), spec))
-        .await
-        .map_err(Failure::Answer)?;
-    match status {
+    let status = while_driving(run(tasks), call(stream, Spawner(spawner), spec)).await;
+    let answer = status.and_then(|status| match status {
         ServingStatus::Serving => Ok(status.as_str_name().into()),
-        _ => Err(Failure::Answer(status.as_str_name().into())),
-    }
+        _ => Err(status.as_str_name().into()),
+    });
+    answer.map_err(|why: String| format!("{}: {why}", connect::name(&spec.endpoint)))
 }
 
 async fn call(
@@ -125,13 +95,8 @@ fn only_grpc(response: Response<Incoming>) -> Result<Response<Incoming>, NoAnswe
 }
 
 fn origin(endpoint: &Endpoint) -> Result<Uri, String> {
-    let authority = match endpoint {
-        Endpoint::Tcp { host, port } => connect::authority(host, *port),
-        Endpoint::Unix { .. } => "localhost".into(),
-    };
-    format!("http://{authority}")
-        .parse()
-        .map_err(|_| "the host cannot be sent".into())
+    let origin = format!("http://{}", connect::requested_host(endpoint));
+    origin.parse().map_err(|_| "the host cannot be sent".into())
 }
 
 fn describe(status: &Status, service: &str) -> String {
@@ -147,7 +112,7 @@ fn describe(status: &Status, service: &str) -> String {
     }
 }
 
-/// Gives the innermost cause: what wraps it only repeats that something failed.
+/// Names the innermost cause: what wraps it only repeats that something failed.
 fn no_answer(mut error: &(dyn Error + 'static)) -> String {
     while let Some(source) = error.source() {
         error = source;
@@ -155,9 +120,9 @@ fn no_answer(mut error: &(dyn Error + 'static)) -> String {
     format!("no gRPC answer: {}", excerpt(&error.to_string()))
 }
 
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Task = BoxFuture<'static, ()>;
 
-/// Hands what hyper wants to be spawned to [`run`], so that nothing of it outlives the check.
+/// Hands what hyper wants to spawn to [`run`], so that nothing outlives the check.
 #[derive(Clone)]
 struct Spawner(UnboundedSender<Task>);
 
@@ -166,25 +131,21 @@ where
     F: Future + Send + 'static,
 {
     fn execute(&self, future: F) {
-        let task = Box::pin(async {
-            future.await;
-        });
-        // Fails only once the check is over, and then nothing is to be run.
-        let _ = self.0.send(task);
+        // Fails only once the check is over.
+        let _ = self.0.send(future.map(drop).boxed());
     }
 }
 
-/// Polls every task that arrives, for ever. A check has about three, so that all are polled on every wake-up.
-async fn run(mut arriving: UnboundedReceiver<Task>) -> Infallible {
-    let mut tasks: Vec<Task> = Vec::new();
-    poll_fn(|context| {
-        while let Poll::Ready(Some(task)) = arriving.poll_recv(context) {
-            tasks.push(task);
+/// Runs every task that arrives.
+async fn run(mut arriving: UnboundedReceiver<Task>) {
+    let mut tasks = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Some(task) = arriving.recv() => tasks.push(task),
+            Some(()) = tasks.next() => {}
+            else => return,
         }
-        tasks.retain_mut(|task| task.as_mut().poll(context).is_pending());
-        Poll::Pending
-    })
-    .await
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `httpGet`: an HTTP answer.
 //!
-//! Meant to be what users know from the kubelet (pkg/probe/http/http.go, request.go), except that by default only a
-//! status of 200-299 will do, that a redirect which is not followed closes the gate, and that the body can matter.
+//! It works as in the kubelet (pkg/probe/http/http.go, request.go), with three differences: by default only a status of
+//! 200-299 opens the gate, a redirect that is not followed closes it, and the body can matter.
 
 mod expect;
 mod target;
@@ -18,78 +18,58 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use self::expect::Body;
-use self::target::Target;
-use super::Outcome;
-use super::busy::Busy;
+pub use self::target::Target;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
-use crate::config::{Endpoint, Expect, HttpGet, Scheme};
+use super::slot::Slot;
+use crate::config::{Expect, HttpGet, Scheme};
 use crate::text::{excerpt, plain, without_secrets};
 
 /// Redirects followed before giving up.
 const MAX_REDIRECTS: usize = 10;
-/// Most bytes read from the connection ahead of use; so also the most that status line and header may have.
+/// Most bytes that are read from the connection ahead of use, and so the limit of status line and header.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// Sends a GET, follows redirects within the host, and compares the final answer with what is expected.
-///
-/// One connection a request. The body is not waited for unless something is expected of it.
-pub async fn check(spec: &HttpGet, busy: &Busy) -> Outcome {
-    check_over(spec, busy, connect).await
-}
-
-/// The same over what `connect` gives for each endpoint; its error names the endpoint.
-pub async fn check_over<C>(spec: &HttpGet, busy: &Busy, connect: C) -> Outcome
-where
-    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
-{
-    // On the heap while it runs: it is large, and whoever calls this from time to time should not be.
-    Box::pin(get(spec, busy, connect)).await.into()
-}
-
-async fn get<C>(spec: &HttpGet, busy: &Busy, connect: C) -> Result<String, String>
-where
-    C: AsyncFn(&Endpoint, &Busy) -> Result<Box<dyn Stream>, String>,
-{
-    let headers = headers(spec)?;
+/// Sends a GET, follows redirects within the host, and compares the final answer with what is expected. Each request has
+/// a connection of its own.
+pub async fn check(spec: &HttpGet, slot: &Slot) -> Result<String, String> {
     let mut target = Target::new(spec)?;
     for _ in 0..=MAX_REDIRECTS {
-        let stream = secured(&target, connect(&target.endpoint, busy).await?).await?;
-        match exchange(&target, stream, headers.clone(), &spec.expect).await? {
+        let stream = connect(&target.endpoint, slot).await?;
+        match exchange(spec, &target, stream).await? {
             Answer::Accepted(seen) => return Ok(seen),
-            Answer::Redirect { status, location } => {
-                target = target.follow(&location).map_err(|why| {
-                    let location = excerpt(&without_secrets(&location));
-                    format!("{status} to {location} is not followed: {why}")
-                })?;
-            }
+            Answer::Redirect(next) => target = next,
         }
     }
     Err(format!("stopped after {MAX_REDIRECTS} redirects"))
 }
 
-enum Answer {
-    /// As expected; what was seen.
+/// What a server answers.
+#[derive(Debug)]
+pub enum Answer {
+    /// As expected, with what was seen.
     Accepted(String),
-    Redirect {
-        status: StatusCode,
-        location: String,
-    },
+    Redirect(Target),
 }
 
-async fn exchange(
+/// Sends one request over `stream`, which leads to the endpoint of `target`.
+pub async fn exchange(
+    spec: &HttpGet,
     target: &Target,
     stream: Box<dyn Stream>,
-    mut headers: HeaderMap,
-    expect: &Expect,
 ) -> Result<Answer, String> {
-    headers.insert(HOST, target.host_header()?);
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.uri_mut() = target.path.clone().into();
-    *request.headers_mut() = headers;
+    *request.headers_mut() = headers(spec, target)?;
 
     let named = |why| format!("{}: {why}", connect::name(&target.endpoint));
     let failed = |error| named(describe(&error));
+    let stream = match target.scheme {
+        Scheme::Http => stream,
+        Scheme::Https => tls::handshake(stream, target.tls_name())
+            .await
+            .map_err(named)?,
+    };
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(READ_BUFFER)
         // Names have no case, but this is how people and the kubelet write them.
@@ -99,36 +79,33 @@ async fn exchange(
         .map_err(failed)?;
     while_driving(connection, async {
         let response = sender.send_request(request).await.map_err(failed)?;
-        judge(expect, response)
+        judge(&spec.expect, target, response)
             .await
             .map_err(|why| named(format!("GET {}: {why}", excerpt(target.path.path()))))
     })
     .await
 }
 
-async fn secured(target: &Target, stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, String> {
-    match target.scheme {
-        Scheme::Http => Ok(stream),
-        Scheme::Https => tls::handshake(stream, target.tls_name())
-            .await
-            .map_err(|why| format!("{}: {why}", connect::name(&target.endpoint))),
-    }
-}
-
-async fn judge(expect: &Expect, response: Response<Incoming>) -> Result<Answer, String> {
+async fn judge(
+    expect: &Expect,
+    target: &Target,
+    response: Response<Incoming>,
+) -> Result<Answer, String> {
     let status = response.status();
     if let Some(location) = response.headers().get(LOCATION)
         && is_redirect(status)
         && !expect::names(expect, status)
     {
-        let location = location
-            .to_str()
-            .map_err(|_| format!("{status} with an unreadable Location"))?
-            .to_owned();
-        return Ok(Answer::Redirect { status, location });
+        let unreadable = |_| format!("{status} with an unreadable Location");
+        let location = location.to_str().map_err(unreadable)?;
+        let refused = |why| {
+            let location = excerpt(&without_secrets(location));
+            format!("{status} to {location} is not followed: {why}")
+        };
+        return Ok(Answer::Redirect(target.follow(location).map_err(refused)?));
     }
     expect::status(expect, status)?;
-    // Always: an answer that breaks off is no answer, as for the kubelet.
+    // Always: an answer that breaks off does not count, as in the kubelet.
     let body = read(response.into_body(), expect::body_limit(expect)).await?;
     expect::body(expect, &body)?;
     Ok(Answer::Accepted(status.to_string()))
@@ -141,20 +118,20 @@ fn is_redirect(status: StatusCode) -> bool {
 
 /// The body up to `limit` bytes.
 async fn read(mut incoming: Incoming, limit: usize) -> Result<Body, String> {
-    let mut body = Body::new(limit);
-    while let Some(frame) = incoming.frame().await {
+    let mut body = Body::default();
+    while !body.truncated
+        && let Some(frame) = incoming.frame().await
+    {
         let frame = frame.map_err(|error| format!("the body: {}", describe(&error)))?;
-        if let Some(data) = frame.data_ref()
-            && body.take(data).is_break()
-        {
-            break;
+        if let Some(data) = frame.data_ref() {
+            body.add(data, limit);
         }
     }
     Ok(body)
 }
 
-/// The configured headers and those that every request has, but for the final `Host`.
-fn headers(spec: &HttpGet) -> Result<HeaderMap, String> {
+/// The configured headers and those that every request has.
+fn headers(spec: &HttpGet, target: &Target) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for header in &spec.http_headers {
         let invalid = || format!("header {} cannot be sent", excerpt(&header.name));
@@ -175,10 +152,11 @@ fn headers(spec: &HttpGet) -> Result<HeaderMap, String> {
         }
     }
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    headers.insert(HOST, target.host_header()?);
     Ok(headers)
 }
 
-/// What went wrong, in the words of someone who knows HTTP but not hyper.
+/// What went wrong, without the words of hyper.
 fn describe(error: &hyper::Error) -> String {
     let io_error = error
         .source()

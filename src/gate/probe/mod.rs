@@ -1,6 +1,6 @@
-//! The checks that ask the node itself: one file a kind. Each has one `check`, which says what it found.
+//! Gates that ask the node itself: one file a kind. Its `check` returns what was seen, or the reason why the gate is
+//! closed.
 
-pub mod busy;
 pub mod cni_config;
 mod connect;
 mod disk;
@@ -9,6 +9,7 @@ pub mod exec;
 pub mod file;
 pub mod grpc;
 pub mod http_get;
+pub mod slot;
 pub mod tcp_socket;
 #[cfg(test)]
 pub(super) mod testing;
@@ -18,32 +19,34 @@ use std::path::Path;
 use tokio::time::timeout;
 
 use super::Outcome;
-use crate::config::{Check, Probe};
-use busy::Busy;
+use crate::config::{Probe, ProbeHandler};
 pub use connect::Stream;
+use slot::Slot;
 
-/// Asks once, within the probe's `timeoutSeconds`.
-pub(super) async fn evaluate(spec: &Probe, busy: &Busy) -> Outcome {
+/// Evaluates a probe once, within its `timeoutSeconds`.
+pub(super) async fn evaluate(spec: &Probe, slot: &Slot) -> Outcome {
     let limit = spec.schedule.timeout;
-    let no_answer = |_| Outcome::Closed(format!("no answer within {} s", limit.as_secs_f64()));
+    let no_answer = |_| Err(format!("no answer within {} s", limit.as_secs_f64()));
     let answer = async {
-        match &spec.check {
-            Check::CniConfig(spec) => cni_config::check(spec, busy).await,
-            Check::File(spec) => file::check(spec, busy).await,
-            Check::HttpGet(spec) => http_get::check(spec, busy).await,
-            Check::TcpSocket(spec) => tcp_socket::check(spec, busy).await,
-            Check::Grpc(spec) => grpc::check(spec, busy).await,
-            Check::Exec(spec) => exec::check(spec, busy).await,
+        match &spec.handler {
+            ProbeHandler::CniConfig(spec) => cni_config::check(spec, slot).await,
+            ProbeHandler::File(spec) => file::check(spec, slot).await,
+            ProbeHandler::HttpGet(spec) => http_get::check(spec, slot).await,
+            ProbeHandler::TcpSocket(spec) => tcp_socket::check(spec, slot).await,
+            ProbeHandler::Grpc(spec) => grpc::check(spec, slot).await,
+            ProbeHandler::Exec(spec) => exec::check(spec, slot).await,
         }
     };
-    timeout(limit, answer).await.unwrap_or_else(no_answer)
+    // On the heap while it runs: it is large, and its caller lives long.
+    let answer = timeout(limit, Box::pin(answer)).await;
+    answer.unwrap_or_else(no_answer).into()
 }
 
-/// The path whose changes are worth a look before the period is over.
-pub(super) fn watched(check: &Check) -> Option<&Path> {
-    match check {
-        Check::CniConfig(spec) => Some(&spec.dir),
-        Check::File(spec) => Some(&spec.path),
+/// The path whose changes are evaluated before the period is over.
+pub(super) fn watched(handler: &ProbeHandler) -> Option<&Path> {
+    match handler {
+        ProbeHandler::CniConfig(spec) => Some(&spec.dir),
+        ProbeHandler::File(spec) => Some(&spec.path),
         _ => None,
     }
 }

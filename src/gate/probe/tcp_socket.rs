@@ -1,18 +1,14 @@
 //! `tcpSocket`: a port that accepts a connection.
 
-use super::busy::Busy;
-use super::{Outcome, connect};
+use super::connect;
+use super::slot::Slot;
 use crate::config::TcpSocket;
 
 /// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
-pub async fn check(spec: &TcpSocket, busy: &Busy) -> Outcome {
-    connect::tcp(&spec.host, spec.port, busy)
-        .await
-        .map(|_closed_here| {
-            let target = connect::authority(&spec.host, spec.port);
-            format!("{target} accepts connections")
-        })
-        .into()
+pub async fn check(spec: &TcpSocket, slot: &Slot) -> Result<String, String> {
+    connect::tcp(&spec.host, spec.port, slot).await?;
+    let target = connect::authority(&spec.host, spec.port);
+    Ok(format!("{target} accepts connections"))
 }
 
 #[cfg(test)]
@@ -30,16 +26,16 @@ mod tests {
             port,
         };
         assert_eq!(
-            check(&spec, &Busy::default()).await,
-            Outcome::Open(format!("127.0.0.1:{port} accepts connections"))
+            check(&spec, &Slot::default()).await,
+            Ok(format!("127.0.0.1:{port} accepts connections"))
         );
         let (mut accepted, _) = listener.accept().await.unwrap();
         assert_eq!(accepted.read(&mut [0]).await.unwrap(), 0);
 
         let (_refusing, port) = refuse();
         assert_eq!(
-            check(&TcpSocket { port, ..spec }, &Busy::default()).await,
-            Outcome::Closed(format!("127.0.0.1:{port}: connection refused"))
+            check(&TcpSocket { port, ..spec }, &Slot::default()).await,
+            Err(format!("127.0.0.1:{port}: connection refused"))
         );
     }
 }

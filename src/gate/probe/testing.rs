@@ -13,7 +13,7 @@ use super::connect::Stream;
 /// How long a test waits for what must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The result of `future`, which must not take for ever. `Send`, because a check must be fit to be spawned.
+/// The result of `future`, which must end soon. `Send`, because a check must be spawnable.
 pub(in crate::gate) async fn soon<T>(future: impl Future<Output = T> + Send) -> T {
     tokio::time::timeout(DEADLINE, future)
         .await
@@ -38,7 +38,7 @@ pub(in crate::gate) fn refuse() -> (TcpSocket, u16) {
     (socket, port)
 }
 
-/// Serves each connection with `serve`; gives the port.
+/// Serves each connection with `serve`; returns the port.
 pub(in crate::gate) async fn serve<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> u16
 where
     F: Future<Output = ()> + Send + 'static,
@@ -52,7 +52,7 @@ where
     port
 }
 
-/// Answers each request over TCP with what `reply` makes of its head, then closes; gives the port.
+/// Answers each request over TCP with what `reply` makes of its head, then closes; returns the port.
 pub(in crate::gate) async fn http(reply: impl Fn(&str) -> String + Clone + Send + 'static) -> u16 {
     serve(move |stream| answer(stream, reply.clone())).await
 }

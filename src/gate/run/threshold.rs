@@ -1,6 +1,6 @@
 //! How many answers in a row change a gate's state. Pure.
 
-use crate::gate::{Outcome, State};
+use crate::gate::Outcome;
 
 /// Counts answers as the kubelet does (pkg/kubelet/prober/worker.go, `doProbe`): a result that falls short of its
 /// threshold leaves the state as it is, and a different result starts the count again at 1.
@@ -25,9 +25,9 @@ impl Threshold {
         }
     }
 
-    /// Takes in an answer from between two periods, such as after a file event, and gives whether it counts: only the
-    /// first of a run does, since a burst of events is no evidence of lasting.
-    pub fn glance(&mut self, answer: Outcome) -> bool {
+    /// Records an answer between two periods, and returns whether it counts. Only the first of a run counts: a burst of
+    /// file events does not show that a state lasts.
+    pub fn record_early(&mut self, answer: Outcome) -> bool {
         let counts = answer.is_unknown() || self.last_open != Some(answer.is_open());
         if counts {
             self.record(answer);
@@ -37,36 +37,28 @@ impl Threshold {
         counts
     }
 
-    /// What the answers so far amount to.
     pub fn state(&self) -> &Outcome {
         &self.state
     }
 
-    /// Takes one answer in and gives the state after it.
-    ///
-    /// `Unknown` replaces the state at once and starts both counts afresh: it is no evidence either way.
+    /// Records an answer and returns the state after it. `Unknown` replaces the state at once and starts both counts
+    /// again.
     pub fn record(&mut self, answer: Outcome) -> &Outcome {
-        let open = match answer.state() {
-            State::Unknown => {
-                self.last_open = None;
-                self.run = 0;
-                self.state = answer;
-                return &self.state;
-            }
-            State::Open => true,
-            State::Closed => false,
-        };
-        self.run = if self.last_open == Some(open) {
-            self.run.saturating_add(1)
-        } else {
-            1
-        };
-        self.last_open = Some(open);
+        if answer.is_unknown() {
+            self.last_open = None;
+            self.state = answer;
+            return &self.state;
+        }
+        let open = answer.is_open();
+        if self.last_open.replace(open) != Some(open) {
+            self.run = 0;
+        }
+        self.run = self.run.saturating_add(1);
         let needed = if open { self.success } else { self.failure };
         if self.run >= needed {
             self.state = answer;
         } else if !self.state.is_open() {
-            // Still not open: keep the reason up to date, and say how far the count is.
+            // Still not open: the reason is the latest, with the count of successes.
             let message = match answer {
                 Outcome::Open(seen) => {
                     format!("{} of {needed} successes in a row: {seen}", self.run)
@@ -112,22 +104,22 @@ mod tests {
     fn a_burst_of_events_counts_once() {
         let open = || Outcome::Open(String::new());
         let mut threshold = Threshold::new(3, 1);
-        assert!(threshold.glance(open()));
+        assert!(threshold.record_early(open()));
         for _ in 0..10 {
-            assert!(!threshold.glance(open()));
+            assert!(!threshold.record_early(open()));
         }
         assert!(!threshold.record(open()).is_open());
         assert!(
             threshold.record(open()).is_open(),
             "three periods, three successes"
         );
-        assert!(threshold.glance(Outcome::Closed("gone".into())));
+        assert!(threshold.record_early(Outcome::Closed("gone".into())));
         assert_eq!(
             threshold.state(),
             &Outcome::Closed("gone".into()),
             "a failure is taken at once"
         );
-        assert!(!threshold.glance(Outcome::Closed("elsewhere".into())));
+        assert!(!threshold.record_early(Outcome::Closed("elsewhere".into())));
         assert_eq!(
             threshold.state().message(),
             "elsewhere",

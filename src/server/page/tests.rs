@@ -168,7 +168,7 @@ fn what_is_well_needs_no_look() {
         "none by this process",
         "The rule has no gates",
         "API serverwatching",
-        "seen once",
+        "seen before",
     ] {
         assert!(text.contains(words), "{words:?} in {text}");
     }

@@ -1,4 +1,4 @@
-//! Files of the API client that nobody can read any more. The agent goes on with what it has read before.
+//! Files of the API client that can no longer be read. The agent continues with what it has read before.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,13 +14,13 @@ use crate::mounts::program_seeing;
 use crate::scene::{FOREIGN, Gates, OnStandIn, PROGRAM, TAINT};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
-/// How soon a signal ends the agent.
+/// The time in which a signal ends the agent.
 const SOON: Duration = Duration::from_secs(1);
 /// kube reads a token again after 50 s, and a certificate authority after 60 s.
 const LONG: Duration = Duration::from_secs(65);
 const FAILED: &str = "failed to read the credentials; those read before stay in use";
 
-/// Puts a pipe in the place of a file.
+/// Replaces a file with a pipe.
 fn replace_by_pipe(path: &Path) {
     let pipe = path.with_extension("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
@@ -34,7 +34,7 @@ fn rename_into_place(path: &Path, content: &str) {
     fs::rename(new, path).unwrap();
 }
 
-/// The stand-in's credentials as in a pod, and a command that sees them there.
+/// The directory with the stand-in's credentials as in a pod, and a command that sees it at the path of a pod.
 fn as_in_a_pod(scene: &OnStandIn) -> Option<(PathBuf, Vec<String>)> {
     let run = scene.gates.dir.path().join("run");
     let account = run.join("secrets/kubernetes.io/serviceaccount");
@@ -60,7 +60,7 @@ fn agent_in_a_pod(scene: &OnStandIn, command: &[String]) -> Agent {
     Agent::start(&command[0], &arguments, &environment).unwrap()
 }
 
-/// Has a taint removed, and the agent answer.
+/// Adds a taint, and waits for its removal and for an answer of the agent.
 async fn works(scene: &OnStandIn, agent: &Agent) {
     scene.set_taints(&[FOREIGN, TAINT]);
     scene.wait_for_taints(&[FOREIGN]).await;
@@ -78,7 +78,7 @@ async fn files_that_become_pipes_freeze_nothing_however_long_that_lasts() {
     replace_by_pipe(&account.join("token"));
     replace_by_pipe(&account.join("ca.crt"));
     let began = Instant::now();
-    // A taint that keeps coming back is removed once in ten seconds in the end.
+    // A taint that keeps coming back is removed at most once in ten seconds.
     while began.elapsed() < LONG {
         works(&scene, &agent).await;
     }
@@ -120,7 +120,7 @@ async fn no_file_of_a_kubeconfig_is_needed_again_once_it_has_been_read() {
         let agent = scene.agent(&LISTEN);
         agent.wait_for_message("saw the node").await.unwrap();
         replace_by_pipe(&scene.kubeconfig.with_file_name(file));
-        // A refusal is an occasion to read everything again.
+        // After a refusal, the agent reads everything again.
         scene.server.accept_tokens(&["another"]);
         scene.set_taints(&[FOREIGN, TAINT]);
         let failed = agent.wait_for_message(FAILED).await.unwrap();
@@ -133,7 +133,7 @@ async fn no_file_of_a_kubeconfig_is_needed_again_once_it_has_been_read() {
     }
 }
 
-/// How many threads of a process wait in the kernel for a FUSE server.
+/// The number of threads of a process that wait in the kernel for a FUSE server.
 fn hung_threads(process: u32) -> usize {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let states = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("wchan")).unwrap());
@@ -160,11 +160,11 @@ async fn a_file_system_that_does_not_answer_holds_one_thread_until_it_does() {
     scene.server.accept_tokens(&["rotated"]);
     scene.set_taints(&[FOREIGN, TAINT]);
     agent.wait_for_message(FAILED).await.unwrap();
-    // Looks go on, but no second one begins before the first has ended.
+    // The agent does not start a second read before the first has ended.
     let again = "a request did not succeed; trying again";
     agent.wait_for_message(again).await.unwrap();
     assert_eq!(hung_threads(agent.id()), 1);
-    // While it hangs, what needs no other token goes on.
+    // During the hang, everything that needs no other token continues.
     scene.server.accept_tokens(&["rotated", TOKEN]);
     scene.wait_for_taints(&[FOREIGN]).await;
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);

@@ -1,4 +1,4 @@
-//! Another configuration while the agent runs.
+//! A new configuration while the agent runs.
 
 use super::{EVENTS, ON, READY, all, event, scene, told};
 use crate::scene::TAINT;
@@ -30,7 +30,7 @@ async fn events_are_switched_on_and_off_while_the_agent_runs() {
             told(cluster, name, "TaintRemoved", 1).await;
         }
     }
-    // They are sent in their order: what there is by now is all of them.
+    // Events are sent in order, so these are all.
     let note = |rule: &str| format!("Removed the taint {TAINT} (rule {rule})");
     event(cluster, name, |event| event["note"] == note("again")).await;
     let removed = |rule: &str| ("TaintRemoved".to_owned(), note(rule));

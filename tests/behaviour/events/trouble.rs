@@ -1,4 +1,4 @@
-//! Events that cannot be written, and what they are written of.
+//! Events that cannot be written, and hostile texts in Events.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ use crate::scene::{Gates, OnStandIn, TAINT};
 
 const FAILED: &str = "failed to publish an Event";
 
-/// A stand-in that knows nothing of Events; it gives these answers to requests for them, and then takes them.
+/// A stand-in, which does not know Events. It gives these answers to the first requests for Events, and then accepts
+/// them.
 async fn stand_in(taints: &[&str], rules: &str, answers: &[Answer]) -> OnStandIn {
     let scene = OnStandIn::with(taints, Gates::closed().await).await;
     scene.gates.configure(&format!("{rules}{ON}"));
@@ -52,14 +53,10 @@ async fn without_the_permission_taints_go_all_the_same_and_one_line_says_what_is
     };
     let gates = Gates::closed().await;
     gates.configure(&format!("{READY}{ON}"));
-    cluster.create_node("node", &[TAINT]).await.unwrap();
-    let kubeconfig = cluster
-        .agent_kubeconfig(gates.dir.path(), "node")
-        .await
-        .unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let agent = gates.agent("node", &kubeconfig, &[]);
     agent.wait_for_message("removed the taint").await.unwrap();
-    // It is tried again, but not told of again.
+    // The Event is tried again, but not logged again.
     agent.wait_for_count(FAILED, 3).await.unwrap();
     let lines = agent.logs();
     let failures = lines.iter().filter(|line| line["message"] == FAILED);
@@ -79,7 +76,7 @@ async fn without_the_permission_taints_go_all_the_same_and_one_line_says_what_is
     told(&cluster, "node", "TaintRemoved", 2).await;
 }
 
-/// What gates say comes from outside.
+/// The texts of gates come from other programs.
 #[tokio::test]
 async fn hostile_reasons_are_cut_and_clean() {
     let gate = |name: u32| {
@@ -113,7 +110,7 @@ async fn an_event_without_an_answer_holds_up_neither_removals_nor_their_connecti
     scene.set_taints(&[TAINT]);
     scene.wait_for_taints(&[]).await;
     assert_eq!(status(&scene), [None], "one request at a time");
-    // The first one again, and then the second.
+    // First the first Event again, and then the second.
     scene.wait_for(Verb::Other, 3).await;
     scene.set_taints(&[TAINT]);
     scene.wait_for_taints(&[]).await;
@@ -159,7 +156,7 @@ async fn a_dry_run_writes_no_events() {
     let rules = rule("dry", "1s", true) + &rule("real", "2s", false);
     let scene = stand_in(&["dry:NoSchedule", "real:NoSchedule"], &rules, &[]).await;
     let _agent = scene.agent(&[]);
-    // Events are sent in their order.
+    // Events are sent in order.
     scene.wait_for(Verb::Other, 2).await;
     for (_, event) in events(&scene) {
         assert!(
@@ -178,7 +175,7 @@ async fn a_dry_run_of_the_command_line_writes_no_event_of_a_bad_file_either() {
     scene.gates.configure(&format!("- {{name: bad}}\n{ON}"));
     let bad = "the configuration is bad; the active one stays";
     agent.wait_for_message(bad).await.unwrap();
-    // An Event of that file would be sent before this one is looked at.
+    // An Event for that file would be sent before the agent reads this one.
     let another = READY.replace("name: ready", "name: another");
     scene.gates.configure(&format!("{another}{ON}"));
     agent.wait_for_count(would, 2).await.unwrap();
@@ -201,7 +198,7 @@ async fn run_once_waits_for_its_last_events() {
 async fn run_once_does_not_wait_for_long_and_does_not_fail_for_an_event() {
     let scene = stand_in(&[TAINT], READY, &[Answer::Hang]).await;
     let started = Instant::now();
-    // The time that it may take ends while it waits for its Event.
+    // The time-out ends while the command waits for its Event.
     let mut agent = scene.agent(&["--once", "--settle", "0s", "--timeout", "1s"]);
     assert_eq!(agent.exit_code().await.unwrap(), 0);
     assert!(started.elapsed() < Duration::from_secs(4));

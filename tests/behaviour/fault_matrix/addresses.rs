@@ -60,7 +60,7 @@ async fn the_environment_of_a_pod_may_name_an_ipv6_address_with_brackets_or_with
     command.extend(arguments);
     command.push(config.to_str().unwrap());
     for host in ["::1", "[::1]"] {
-        scene.cluster.set_taints(scene.name, &TAINTS).await.unwrap();
+        scene.set_taints(&TAINTS).await;
         let environment = [
             ("KUBERNETES_SERVICE_HOST", host),
             ("KUBERNETES_SERVICE_PORT", &port),
@@ -83,7 +83,7 @@ async fn a_name_that_does_not_resolve_at_the_start_is_asked_for_until_it_does() 
         path
     };
     let hosts = file("hosts", "127.0.0.1 localhost\n");
-    // Nobody answers there.
+    // No server answers at this address.
     let resolv_conf = file("resolv.conf", "nameserver 127.0.0.1\n");
     let files = [(&*hosts, "/etc/hosts"), (&*resolv_conf, "/etc/resolv.conf")];
     let Some(command) = program_seeing(&files) else {
@@ -99,8 +99,7 @@ async fn a_name_that_does_not_resolve_at_the_start_is_asked_for_until_it_does() 
     let failed = agent.wait_for_message(WATCH_FAILED).await.unwrap();
     let error = failed["error"].as_str().unwrap();
     assert!(error.contains("dns error"), "{error}");
-    gates.write_conflist();
-    gates.health.set(200);
+    gates.open_both();
     file("hosts", "127.0.0.1 localhost kubernetes\n");
     let began = Instant::now();
     scene.wait_for_taints(&OTHERS).await;

@@ -1,4 +1,4 @@
-//! The server itself is away, or has lost all it knew. It is of the test's own.
+//! A server that is stopped, or that has lost its data. Each test has its own server.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use super::{OTHERS, REQUEST_FAILED, SLACK, TAINTS, WATCH_FAILED};
 use crate::scene::{Gates, own_taints};
 
 const NODE: &str = "node";
-/// Longest wait of the agent for a server while a taint waits for nothing else.
+/// The longest wait between two tries while a taint waits only for the server.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// A server that is just coming up refuses what it would not refuse later, and a refused token is tried twice. The waits
-/// between the reads double from 20 ms to [`LONGEST_WAIT`], those between the watches from 500 ms.
+/// While a server starts, it refuses some requests, and the agent tries a refused token twice. The waits between the
+/// reads double from 20 ms to [`LONGEST_WAIT`], those between the watches from 500 ms.
 const REQUESTS: usize = 30;
 
 #[tokio::test]
@@ -24,21 +24,18 @@ async fn a_server_that_stops_and_starts_or_loses_its_data_is_survived() {
         return;
     };
     let gates = Gates::closed().await;
-    let directory = gates.dir.path();
-    cluster.create_node(NODE, &TAINTS).await.unwrap();
-    let kubeconfig = cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, NODE, &TAINTS).await;
 
-    // Down at the start.
+    // The server is down at the start.
     cluster.stop_api_server();
     let listen = ["--listen", "127.0.0.1:0"];
     let mut agent = gates.agent(NODE, &kubeconfig, &listen);
     agent.wait_for_message(WATCH_FAILED).await.unwrap();
-    gates.write_conflist();
-    gates.health.set(200);
+    gates.open_both();
     cluster.start_api_server().await.unwrap();
     removed(&cluster, &agent, 1, 0).await;
 
-    // Stopped while it is to remove the taint, and started.
+    // The server is stopped while a removal is due, and started again.
     let before = tainted_with_a_closed_gate(&cluster, &gates, &agent, 2).await;
     cluster.stop_api_server();
     gates.health.set(200);
@@ -46,7 +43,7 @@ async fn a_server_that_stops_and_starts_or_loses_its_data_is_survived() {
     cluster.start_api_server().await.unwrap();
     removed(&cluster, &agent, 2, before).await;
 
-    // Its data lost: the Node, and with them the agent's account and its rights.
+    // The server loses its data: the Node, and the agent's account with its rights.
     let before = tainted_with_a_closed_gate(&cluster, &gates, &agent, 3).await;
     let old = cluster.node(NODE).await.unwrap();
     cluster.stop_api_server();
@@ -55,11 +52,14 @@ async fn a_server_that_stops_and_starts_or_loses_its_data_is_survived() {
     cluster.start_api_server().await.unwrap();
     let new = cluster.create_node(NODE, &TAINTS).await.unwrap();
     assert_ne!(old["metadata"]["uid"], new["metadata"]["uid"]);
-    // As the kubelet does.
-    cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    // The kubelet writes a new token, too.
+    cluster
+        .agent_kubeconfig(gates.dir.path(), NODE)
+        .await
+        .unwrap();
     removed(&cluster, &agent, 3, before).await;
 
-    // Nothing is left of that: it is the watch that tells of the next taint.
+    // The fault has ended: the watch sends the next taint.
     let before = tainted_with_a_closed_gate(&cluster, &gates, &agent, 4).await;
     gates.health.set(200);
     removed(&cluster, &agent, 4, before).await;
@@ -70,20 +70,18 @@ async fn a_server_that_stops_and_starts_or_loses_its_data_is_survived() {
     assert!(agent.logs().iter().all(|line| line["level"] != "ERROR"));
 }
 
-/// kube-apiserver says GOAWAY after one answer of fifty, so that connections spread over its replicas.
+/// kube-apiserver sends GOAWAY after one answer of fifty, to spread connections over its replicas.
 #[tokio::test]
 async fn a_server_that_says_goaway_now_and_then_is_asked_once_for_each_removal() {
     let Some(cluster) = cluster::fresh(&["--goaway-chance=0.02"]).await else {
         return;
     };
     let gates = Gates::closed().await;
-    // Each is removed five times at full speed.
+    // The agent removes each taint five times at full speed.
     let keys: Vec<_> = (0..200).map(|nth| format!("taint-{nth}")).collect();
     let rule = |key: &String| format!("- {{name: {key}, taint: {{key: {key}}}, gates: []}}\n");
     gates.configure(&keys.iter().map(rule).collect::<String>());
-    cluster.create_node(NODE, &[]).await.unwrap();
-    let directory = gates.dir.path();
-    let kubeconfig = cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, NODE, &[]).await;
     let proxy = FaultProxy::start(cluster.address()).await.unwrap();
     point_at(&kubeconfig, proxy.address()).unwrap();
     let agent = gates.agent(NODE, &kubeconfig, &[]);
@@ -112,9 +110,8 @@ async fn a_server_whose_data_is_a_restored_backup_is_believed() {
         return;
     };
     let gates = Gates::open().await;
-    let old = cluster.create_node(NODE, &TAINTS).await.unwrap();
-    let directory = gates.dir.path();
-    let kubeconfig = cluster.agent_kubeconfig(directory, NODE).await.unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, NODE, &TAINTS).await;
+    let old = cluster.node(NODE).await.unwrap();
     cluster.stop_api_server();
     cluster.back_up_data().unwrap();
     cluster.start_api_server().await.unwrap();
@@ -145,7 +142,7 @@ fn version_of(node: &Value) -> u64 {
     version.unwrap().parse().unwrap()
 }
 
-/// Returns when the agent has seen a taint for the `nth` time, with how many requests it has sent so far.
+/// Waits until the agent has seen a taint for the `nth` time. Returns the number of its requests so far.
 async fn tainted_with_a_closed_gate(
     cluster: &Cluster,
     gates: &Gates,
@@ -158,7 +155,7 @@ async fn tainted_with_a_closed_gate(
     requests(cluster).await.len()
 }
 
-/// The taint goes soon, and neither anything else nor many requests, `before` of which had been sent already.
+/// Fails unless the agent soon removes the taint and no other taint, with few requests after the first `before` ones.
 async fn removed(cluster: &Cluster, agent: &Agent, nth: usize, before: usize) {
     let began = Instant::now();
     let is_removed = agent.wait_for_count("removed the taint", nth);
@@ -173,7 +170,8 @@ async fn removed(cluster: &Cluster, agent: &Agent, nth: usize, before: usize) {
     assert!(requests.len() <= REQUESTS, "{requests:?}");
 }
 
-/// The agent's, by verb and status code. By its user agent, as nobody knows who sent a refused token.
+/// The agent's requests, by verb and status code. They are found by the user agent, because a refused token has no
+/// user.
 async fn requests(cluster: &Cluster) -> Vec<(String, u64)> {
     let requests = cluster.requests(|entry| entry.user_agent.starts_with("untaint/"));
     let requests = requests.await.unwrap().into_iter();

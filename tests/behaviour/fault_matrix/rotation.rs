@@ -1,4 +1,4 @@
-//! Credentials that come late: the server refuses the agent until its waits are long, and then the files change.
+//! Credentials that come late. The server refuses the agent until its waits are long. Then the files change.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,12 +14,12 @@ use testkit::cluster;
 use super::{OTHERS, SLACK, Scene};
 use crate::scene::own_taints;
 
-/// From the change of a file to the request that uses it.
+/// The time from the change of a file to the request that uses it.
 const SOON: Duration = Duration::from_secs(2);
-/// After so many failures the agent waits between 8 s and 16 s.
+/// After this number of failures, the agent waits between 8 s and 16 s.
 const FAILURES: usize = 6;
 
-/// Replaces a file beside the kubeconfig file by a rename.
+/// Replaces a file next to the kubeconfig file with a rename.
 fn rename_into_place(scene: &Scene, file: &str, content: &str) {
     let path = scene.kubeconfig.with_file_name(file);
     let new = path.with_extension("new");
@@ -27,7 +27,7 @@ fn rename_into_place(scene: &Scene, file: &str, content: &str) {
     fs::rename(new, path).unwrap();
 }
 
-/// Replaces what `..data` links to, as the kubelet does with a projected volume.
+/// Replaces the target of the link `..data`, as the kubelet does with a projected volume.
 fn project(dir: &Path, version: usize, token: &str) {
     let name = format!("..version-{version}");
     fs::create_dir(dir.join(&name)).unwrap();
@@ -36,7 +36,7 @@ fn project(dir: &Path, version: usize, token: &str) {
     fs::rename(dir.join("..data_tmp"), dir.join("..data")).unwrap();
 }
 
-/// Returns once the server has refused so many, and the agent has found nothing better and waits.
+/// Waits until the server has refused so many requests, and the agent has found no new credentials.
 async fn refused(scene: &Scene, agent: &Agent, verb: Verb, count: usize) {
     let is_refused = |sent: &&Request| sent.verb == verb && sent.status == Some(401);
     let enough = |all: &[Request]| all.iter().filter(is_refused).count() >= count;
@@ -45,7 +45,7 @@ async fn refused(scene: &Scene, agent: &Agent, verb: Verb, count: usize) {
 }
 
 async fn looks_again(agent: &Agent) {
-    let same = "looked at the credentials; they are the same";
+    let same = "read the credentials; they are the same";
     let looks = agent.count(same);
     agent.wait_for_count(same, looks + 1).await.unwrap();
 }
@@ -112,7 +112,7 @@ async fn a_projected_token_that_comes_late_is_used_soon_by_a_watch_that_broke_an
     assert!(watches <= 1 + FAILURES + 3 + 2, "{watches} watches");
 }
 
-/// The wait that the server asks for is for who comes with the same token.
+/// The wait that the server asks for applies only to the same token.
 #[tokio::test]
 async fn a_token_that_comes_late_is_used_soon_by_a_removal_that_alone_was_refused() {
     let Some(cluster) = cluster::shared().await else {
@@ -129,8 +129,7 @@ async fn a_token_that_comes_late_is_used_soon_by_a_removal_that_alone_was_refuse
     let unauthorized = Answer::Reply(unauthorized);
     scene.middle.respond_next(Verb::Patch, 1000, unauthorized);
     let agent = scene.gates.agent(name, &scene.kubeconfig, &[]);
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     looks_again(&agent).await;
     is_used_soon(&scene, Verb::Patch, || {
         scene.middle.respond_as_usual();
@@ -141,14 +140,14 @@ async fn a_token_that_comes_late_is_used_soon_by_a_removal_that_alone_was_refuse
     cluster.wait_for_node(name, is_gone).await.unwrap();
 }
 
-/// Neither is in the way of a removal, and each waits up to 30 s or more in the end.
+/// Conditions and Events do not delay a removal. Their waits grow to 30 s or more.
 #[tokio::test]
 async fn a_token_that_comes_late_is_used_soon_for_conditions_and_events() {
     let Some(cluster) = cluster::shared().await else {
         return;
     };
     let condition = "  publishCondition: {type: example.com/Ready}\n";
-    // With open gates, the Event of the removal.
+    // With open gates, the agent writes the Event of the removal.
     for (name, more, are_open) in [
         ("late-token-of-condition", condition, false),
         ("late-token-of-event", "events: true\n", true),
@@ -159,8 +158,7 @@ async fn a_token_that_comes_late_is_used_soon_for_conditions_and_events() {
         scene.gates.configure(&scene.gates.rule(more));
         let agent = scene.gates.agent(name, &scene.kubeconfig, &[]);
         if are_open {
-            scene.gates.write_conflist();
-            scene.gates.health.set(200);
+            scene.gates.open_both();
         }
         // The next wait is between 8 s and 16 s.
         refused(&scene, &agent, Verb::Other, 5).await;

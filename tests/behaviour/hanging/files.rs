@@ -1,4 +1,4 @@
-//! Files that commands read and write, and pipes that nobody reads.
+//! Files that commands read and write, and output pipes without a reader.
 
 use std::io::{PipeReader, PipeWriter, Write as _};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::{As, SOON, told};
 use crate::scene::PROGRAM;
 
-/// Says what the program waits for.
+/// The log message of a program that waits for a file system.
 const WAITS: &str = "a file system has not answered yet; waiting for it";
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn sigterm_ends_a_command_that_waits_for_a_file_system_and_says_so() {
     }
 }
 
-/// A pipe that is full, and that nobody reads, is as silent as a file system.
+/// A write to a full pipe without a reader hangs like a file system.
 #[tokio::test]
 async fn sigterm_ends_a_command_whose_output_nobody_reads() {
     let missing = "/no/such/file";
@@ -125,7 +125,7 @@ async fn catches_sigterm(id: u32) {
         caught & 1 << (Signal::TERM.as_raw() - 1) != 0
     };
     while !caught() {
-        // Nothing tells of it; the caller has a deadline.
+        // There is no event to wait for. The caller has a deadline.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

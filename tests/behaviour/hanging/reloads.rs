@@ -1,4 +1,4 @@
-//! The configuration file of an agent at work, and what its changes leave behind.
+//! The configuration file of a running agent, and what its changes leave behind.
 
 use std::os::unix::fs::symlink;
 
@@ -49,8 +49,7 @@ async fn a_configuration_that_begins_to_hang_leaves_the_active_one_at_work() {
 
         assert_eq!(agent.get("/healthz").await.unwrap().0, 200, "{role:?}");
         assert_eq!(agent.get("/readyz").await.unwrap().0, 503, "{role:?}");
-        scene.gates.write_conflist();
-        scene.gates.health.set(200);
+        scene.gates.open_both();
         scene.wait_for_taints(&[]).await;
         assert_eq!(role.stop(&mut agent).await, Some(0), "{}", told(&agent));
     }
@@ -92,8 +91,8 @@ async fn gates_that_hang_hold_few_threads_and_processes_however_often_they_are_c
         }
         map.swap(&rules(change + 1));
     }
-    // Four looks at the path, four watches of two threads each, and those of the runtime, the log and the configuration,
-    // of which some are at rest.
+    // Four checks of the path, four watches with two threads each, and the threads of the runtime, the log and the
+    // configuration, some of which are idle.
     let (threads, children) = (threads(agent.id()), children(agent.id()));
     assert!(threads <= 4 + 8 + 12, "{threads} threads");
     assert!(children <= 4, "{children} processes");

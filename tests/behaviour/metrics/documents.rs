@@ -1,4 +1,4 @@
-//! `docs/metrics.md` and what promtool says of it; the page as an answer.
+//! Checks `docs/metrics.md` with promtool, and the HTTP answer with the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ async fn page() -> Page {
     Page::of(&agent).await
 }
 
-/// The code of the blocks in this language.
+/// The code blocks in this language.
 fn blocks(language: &str) -> Vec<&'static str> {
     let blocks = DOCUMENT.split("```").skip(1).step_by(2);
     let wanted = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
@@ -32,7 +32,7 @@ fn alerts() -> &'static str {
     blocks("yaml").into_iter().find(is_it).unwrap()
 }
 
-/// Labels as they stand on the page: name and value.
+/// The labels of a series on the page: name and value.
 fn labels(series: &str) -> impl Iterator<Item = (&str, &str)> {
     let labels = series.split_once('{').map_or("", |(_, labels)| labels);
     let labels = labels.trim_end_matches('}').split(',');

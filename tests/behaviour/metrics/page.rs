@@ -1,14 +1,14 @@
-//! The page, read as a scraper does.
+//! Reads the page as a scraper does.
 
 use std::collections::BTreeMap;
 
 use testkit::agent::Agent;
 
-/// What an agent says at some time.
+/// The page at one moment.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) text: String,
-    /// Value by name and labels, as they stand there.
+    /// The values, by name and labels as on the page.
     pub(crate) series: BTreeMap<String, String>,
 }
 
@@ -25,7 +25,7 @@ impl Page {
         Self { text, series }
     }
 
-    /// Fails unless these series are there with these values.
+    /// Fails unless the page has these series with these values.
     pub(crate) fn has(&self, expected: &[(&str, &str)]) {
         for (series, value) in expected {
             let found = self.series.get(*series).map(String::as_str);

@@ -1,4 +1,4 @@
-//! What another configuration does to the page.
+//! The page after a change of the configuration.
 
 use jiff::Timestamp;
 use testkit::agent::Agent;
@@ -14,7 +14,7 @@ const FAILURES: &str = r#"untaint_config_reloads_total{result="failure"}"#;
 const GOOD: &str = "untaint_config_last_reload_successful";
 const LOADED: &str = "untaint_config_last_reload_success_timestamp_seconds";
 
-/// When the active configuration was loaded, as `/statusz` has it.
+/// The time when the active configuration was loaded, from `/statusz`.
 async fn loaded(agent: &Agent) -> String {
     let status = agent.status().await.unwrap();
     let loaded = status["configuration"]["loaded"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Watches that the server accepts and that tell nothing, or not all. By a man in the middle before the real server.
+//! Watches that start, but send no events, or not all of them. A man in the middle of the real server does this.
 
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,9 @@ const GATE_FAILED: &str = "failed to watch for a gate; trying again";
 const NOTHING: &str = "it sent nothing within 10 s";
 const NO_BOOKMARK: &str =
     "it sent objects (1), but no bookmark with k8s.io/initial-events-end, within 10 s";
-/// How long a watch may be silent, and what a busy machine adds.
+/// The longest time that a watch may be silent, and more for a busy machine.
 const BOUND: Duration = Duration::from_secs(10 + 4);
-/// By when what was known before a renewal is out of date, and what a busy machine adds.
+/// The time after which knowledge from before a renewal is out of date, and more for a busy machine.
 const OUTDATED: Duration = Duration::from_secs(2 + 3);
 const DAEMON: &str = "{name: daemon, pods: {namespace: silent, matchLabels: {app: a}}}";
 
@@ -43,14 +43,14 @@ impl Scene {
         set_status(self.on.cluster, &["node", self.on.name], &ready).await;
     }
 
-    /// The beginning of a watch that tells of this object.
+    /// The start of a watch with this object.
     async fn added(&self, object: &[&str]) -> Vec<Value> {
         let get = [&["get", "--output", "json"], object].concat();
         let object: Value = serde_json::from_str(&kubectl(self.on.cluster, &get).await).unwrap();
         vec![json!({"type": "ADDED", "object": object})]
     }
 
-    /// How each request for this collection asks for the state.
+    /// The kind of each request for this collection.
     fn asked(&self, path: &str) -> Vec<&'static str> {
         let requests = self.middle.requests().into_iter();
         let of_it = requests.filter(|request| request.uri.split('?').next() == Some(path));
@@ -64,7 +64,7 @@ impl Scene {
     }
 }
 
-/// Returns once this was warned of, with such an error.
+/// Waits for a warning with this message and such an error.
 async fn warned(agent: &Agent, message: &str, error: &str) {
     let is_it = |line: &Value| {
         let said = line["error"].as_str().unwrap_or_default();
@@ -94,7 +94,7 @@ async fn a_node_watch_without_its_initial_events_is_given_up_after_10_s_for_a_li
         scene.on.wait_for_taints(&[]).await;
         assert!(start.elapsed() < BOUND, "{:?}", start.elapsed());
         warned(&agent, NODE_FAILED, error).await;
-        // It is remembered.
+        // The agent remembers it.
         scene.middle.end_watches();
         agent.wait_for_count("watching the node", 1).await.unwrap();
         scene.on.cluster.set_taints(name, &[TAINT]).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_node_watch_without_its_initial_events_is_given_up_after_10_s_for_a_li
     }
 }
 
-/// A proxy that holds back the body of every watch lets lists through.
+/// A proxy that holds back the body of every watch still passes lists on.
 #[tokio::test]
 async fn a_watch_after_such_a_list_is_believed_only_once_its_events_arrive() {
     let Some(scene) = Scene::new("silent-twice", &[READY]).await else {
@@ -202,7 +202,7 @@ async fn a_gates_watch_without_its_initial_events_is_given_up_for_a_list_and_a_w
         scene
             .middle
             .respond_next_to(Verb::Watch, "/csinodes", 1, stalled);
-        // For the man in the middle, pods are nothing that it knows.
+        // The man in the middle does not know pods.
         let stalled = Answer::Stall(daemon);
         scene
             .middle
@@ -243,7 +243,7 @@ async fn a_gates_watch_that_is_silent_at_a_renewal_makes_the_gate_unknown_before
         .respond_next_to(Verb::Watch, "/csinodes", 1, stalled);
     let renewed = Instant::now();
     scene.middle.end_watches();
-    let outdated = "the next watch takes long to begin";
+    let outdated = "the next watch has not started yet";
     said(&agent, "driver", "unknown", outdated).await;
     assert!(renewed.elapsed() < OUTDATED, "{:?}", renewed.elapsed());
     register(cluster, &scene.on.gates, scene.on.name, &json!([])).await;

@@ -1,4 +1,4 @@
-//! After a reboot the API has what the kubelet and others wrote before it.
+//! After a reboot, the API still has what the kubelet and others wrote before it.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use crate::scene::{OnCluster, TAINT, grant};
 
 const PODS: &str = "- {name: a, taint: {key: a}, gates: [{name: a, pods: {namespace: since-boot, matchLabels: {app: a}}}]}\n";
 const DAEMON: &str = "{name: daemon, pods: {namespace: since-boot, matchLabels: {app: a}}}";
-/// Of somebody who writes it once.
+/// A condition that its component writes once.
 const OTHER: &str = "{name: other, nodeCondition: {type: example.com/Ready}}";
 const ANOTHER_BOOT: &str = "00000000-0000-4000-8000-000000000000";
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
@@ -26,13 +26,13 @@ fn this_boot() -> String {
     id.trim().to_owned()
 }
 
-/// Before now, to the second as in the API.
+/// A time in the past, in seconds as in the API.
 fn ago(seconds: u64) -> String {
     let time = Timestamp::now() - Duration::from_secs(seconds);
     format!("{time:.0}")
 }
 
-/// As the kubelet reports.
+/// The status of a Node, as the kubelet reports it.
 fn report(boot_id: Option<&str>, heartbeat: &str) -> Value {
     let ready = json!({
         "type": "Ready",
@@ -47,7 +47,14 @@ fn report(boot_id: Option<&str>, heartbeat: &str) -> Value {
     })
 }
 
-/// Of a pod whose container started at this time.
+/// The status with the condition of the gate [`OTHER`], which changed at this time.
+fn with_other(mut status: Value, since: &str) -> Value {
+    let other = json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": since});
+    status["conditions"].as_array_mut().unwrap().push(other);
+    status
+}
+
+/// The status of a pod whose container started at this time.
 fn running(since: &str) -> Value {
     json!({
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
@@ -62,9 +69,10 @@ fn running(since: &str) -> Value {
     })
 }
 
-/// A pod on this node, in the namespace `since-boot`.
+/// Creates a pod on this node, in the namespace `since-boot`.
 async fn make_pod(scene: &OnCluster, status: &Value) {
     let cluster = scene.cluster;
+    make_namespace(cluster).await;
     grant(cluster, PODS, ["watch", "pods"], "since-boot").await;
     let pod = json!({
         "apiVersion": "v1",
@@ -85,7 +93,7 @@ async fn set_node(scene: &OnCluster, status: &Value) {
     set_status(scene.cluster, &["node", scene.name], status).await;
 }
 
-/// Tests that run at the same time make it too.
+/// Tests that run at the same time create it, too.
 async fn make_namespace(cluster: &Cluster) {
     let namespace =
         r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "since-boot"}}"#;
@@ -102,7 +110,6 @@ async fn what_the_kubelet_wrote_before_the_boot_opens_no_gate_and_what_it_writes
         return;
     };
     let cluster = scene.cluster;
-    make_namespace(cluster).await;
     grant(cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     register(cluster, &scene.gates, scene.name, &ebs(Some(25))).await;
     set_node(&scene, &report(Some(ANOTHER_BOOT), &ago(1))).await;
@@ -117,8 +124,7 @@ async fn what_the_kubelet_wrote_before_the_boot_opens_no_gate_and_what_it_writes
     for gate in ["driver", "gpus", "ready"] {
         said(&agent, gate, "open", "").await;
     }
-    let reason =
-        "is ready, but the last time in its status is of 2020-01-01T00:00:00Z, before the boot at ";
+    let reason = "is ready, but the newest time in its status is from 2020-01-01T00:00:00Z, before the boot at ";
     said(&agent, "daemon", "unknown", reason).await;
     set_pod(&scene, &running(&ago(0))).await;
     said(&agent, "daemon", "open", "").await;
@@ -135,7 +141,7 @@ async fn a_heartbeat_from_before_the_boot_opens_no_gate_whatever_the_boot_id_say
         };
         set_node(&scene, &report(boot_id.as_deref(), LONG_AGO)).await;
         let agent = scene.agent(&[]);
-        let reason = "the kubelet has not reported since this boot: its last heartbeat is of 2020-01-01T00:00:00Z, before the boot at ";
+        let reason = "the kubelet has not reported since this boot: its last heartbeat is from 2020-01-01T00:00:00Z, before the boot at ";
         for gate in ["gpus", "ready"] {
             said(&agent, gate, "unknown", reason).await;
         }
@@ -147,8 +153,8 @@ async fn a_heartbeat_from_before_the_boot_opens_no_gate_whatever_the_boot_id_say
     }
 }
 
-/// The clock of a machine without a battery is behind until it is set, and so is what it has written by then. In some
-/// containers the kubelet is shown another boot ID than the agent.
+/// The clock of a machine without a battery is behind until it is set, and so are the times that were written before.
+/// In some containers, the kubelet sees another boot ID than the agent.
 #[tokio::test]
 async fn a_report_that_is_seen_to_be_written_counts_whatever_its_time_and_its_boot_id() {
     for (name, boot_id) in [("step-own", None), ("step-other", Some(ANOTHER_BOOT))] {
@@ -156,13 +162,7 @@ async fn a_report_that_is_seen_to_be_written_counts_whatever_its_time_and_its_bo
         let Some(scene) = OnCluster::with(name, &[TAINT], gates).await else {
             return;
         };
-        let status = |time: &str| {
-            let mut status = report(boot_id, time);
-            let other =
-                json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": time});
-            status["conditions"].as_array_mut().unwrap().push(other);
-            status
-        };
+        let status = |time: &str| with_other(report(boot_id, time), time);
         set_node(&scene, &status(LONG_AGO)).await;
         let agent = scene.agent(&[]);
         for gate in ["gpus", "ready", "other"] {
@@ -181,16 +181,10 @@ async fn a_condition_of_others_from_before_the_boot_opens_no_gate_until_it_is_wr
     let Some(scene) = OnCluster::with("leftover", &[TAINT], gates(&[OTHER]).await).await else {
         return;
     };
-    let status = |time: &str| {
-        let mut status = report(Some(&this_boot()), &ago(0));
-        let other =
-            json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": time});
-        status["conditions"].as_array_mut().unwrap().push(other);
-        status
-    };
+    let status = |time: &str| with_other(report(Some(&this_boot()), &ago(0)), time);
     set_node(&scene, &status(LONG_AGO)).await;
     let agent = scene.agent(&[]);
-    let reason = "condition example.com/Ready is True, but its last write is of 2020-01-01T00:00:00Z, before the boot at ";
+    let reason = "condition example.com/Ready is True, but its last write is from 2020-01-01T00:00:00Z, before the boot at ";
     said(&agent, "other", "unknown", reason).await;
     set_node(&scene, &status(&ago(0))).await;
     said(&agent, "other", "open", "").await;
@@ -204,18 +198,13 @@ async fn a_clock_that_is_set_after_the_boot_undoes_nothing_that_is_known() {
         return;
     };
     let cluster = scene.cluster;
-    make_namespace(cluster).await;
     let file = scene.gates.dir.path().join("stat");
     let booted = |seconds_ago: u64| {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
         fs::write(&file, format!("btime {}\n", now - seconds_ago)).unwrap();
     };
     booted(3600);
-    let mut status = report(None, &ago(600));
-    let other =
-        json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": ago(600)});
-    status["conditions"].as_array_mut().unwrap().push(other);
-    set_node(&scene, &status).await;
+    set_node(&scene, &with_other(report(None, &ago(600)), &ago(600))).await;
     make_pod(&scene, &running(&ago(600))).await;
     let Some(wrapper) = program_seeing(&[(&file, "/proc/stat")]) else {
         return;
@@ -243,7 +232,7 @@ async fn a_clock_that_is_set_after_the_boot_undoes_nothing_that_is_known() {
         "a=b",
     ];
     kubectl(cluster, &annotate).await;
-    // Whoever has not seen it before cannot know.
+    // An agent that has not seen the earlier report cannot know.
     let other = start();
     said(&other, "gpus", "unknown", "has not reported").await;
     drop(other);
@@ -265,7 +254,7 @@ async fn a_heartbeat_that_grows_older_than_max_age_makes_its_gate_unknown_by_tim
     set_node(&scene, &report(None, &heartbeat)).await;
     let agent = scene.agent(&[]);
     said(&agent, "ready", "open", "").await;
-    let reason = format!("its last heartbeat is of {heartbeat}, and now is ");
+    let reason = format!("its last heartbeat, {heartbeat}, is too far from the current time, ");
     said(&agent, "ready", "unknown", &reason).await;
     scene.gates.health.set(200);
     said(&agent, "last", "open", "").await;

@@ -1,4 +1,4 @@
-//! Without a permission, without an API server, and when there is nothing to look at any more.
+//! A missing permission, an unreachable API server, and objects that were deleted.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::scene::{OnCluster, PROGRAM, TAINT, grant};
 
-/// How many watches of CSINodes the server serves at this moment.
+/// The number of watches of CSINodes that the server serves now.
 async fn csi_node_watches(cluster: &Cluster) -> u32 {
     let metrics = kubectl(cluster, &["get", "--raw", "/metrics"]).await;
     let lines = metrics.lines().filter(|line| {
@@ -34,11 +34,7 @@ async fn the_csi_node_is_watched_with_a_permission_of_its_own_and_only_while_the
     };
     let gates = gates(&[DRIVER]).await;
     gates.health.set(200);
-    cluster.create_node("node", &[TAINT]).await.unwrap();
-    let kubeconfig = cluster
-        .agent_kubeconfig(gates.dir.path(), "node")
-        .await
-        .unwrap();
+    let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let mut agent = gates.agent("node", &kubeconfig, &[]);
     let missing =
         r#"cannot watch resource "csinodes" in API group "storage.k8s.io" at the cluster scope"#;
@@ -51,7 +47,7 @@ async fn the_csi_node_is_watched_with_a_permission_of_its_own_and_only_while_the
 
     register(&cluster, &gates, "node", &ebs(Some(25))).await;
     agent.wait_for_message("removed the taint").await.unwrap();
-    // Each look takes its time.
+    // Each read takes some time.
     let ended = async { while csi_node_watches(&cluster).await > 0 {} };
     timeout(DEADLINE, ended).await.unwrap();
 
@@ -98,7 +94,13 @@ async fn while_the_api_server_is_away_these_gates_are_unknown_and_nothing_is_rem
     proxy.set(Mode::Refuse);
     proxy.reset_connections();
     for gate in ["driver", "gpus", "ready"] {
-        said(&agent, gate, "unknown", "the Node cannot be watched now").await;
+        said(
+            &agent,
+            gate,
+            "unknown",
+            "the agent cannot watch the Node now",
+        )
+        .await;
     }
     set_status(cluster, &node, &status("0")).await;
     register(cluster, &scene.gates, scene.name, &json!([])).await;
@@ -124,7 +126,7 @@ async fn commands_without_an_api_server_report_these_gates_as_unknown_and_say_wh
     let pods = "{name: daemon, pods: {namespace: kube-system, matchLabels: {a: b}}}";
     let gates = gates(&[DRIVER, GPUS, READY, pods]).await;
     gates.health.set(200);
-    let reason = "is known only from the API server";
+    let reason = "this gate needs the API server";
     let config = gates.config();
     let run = async |arguments: &[&str]| {
         let mut command = Command::new(PROGRAM);

@@ -1,4 +1,4 @@
-//! When the API server comes back and the gates that do not need it are open, the agent connects at once.
+//! The agent connects at once when the API server is back and the gates that do not need it are open.
 
 use std::time::{Duration, Instant};
 
@@ -22,20 +22,20 @@ const KINDS: [(&str, &str); 5] = [
     ("daemon", DAEMON),
     ("group", GROUP),
 ];
-/// The longest that is at once on a busy machine. Without urgency, the wait under way has 4 s to 30 s.
+/// The longest time that counts as "at once" on a busy machine. Without urgency, the current wait takes 4 s to 30 s.
 const AT_ONCE: Duration = Duration::from_secs(3);
-/// By so many tries that fail at once, the waits are up to 16 s long, and longer than 4 s.
+/// After this number of failed tries, the waits are between 4 s and 16 s.
 const TRIES: usize = 6;
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
-/// Returns when so many tries have failed.
+/// Waits until so many tries have failed.
 async fn fail(agent: &Agent, tries: usize) {
     let failed = async { while failures(agent).await < tries {} };
     timeout(DEADLINE, failed).await.unwrap();
 }
 
-/// How many tries to watch have failed so far.
+/// The number of failed tries to watch so far.
 async fn failures(agent: &Agent) -> usize {
     let (_, metrics) = agent.get("/metrics").await.unwrap();
     let counter = r#"untaint_api_requests_total{verb="watch",code="error"} "#;
@@ -43,16 +43,16 @@ async fn failures(agent: &Agent) -> usize {
     count.unwrap().parse().unwrap()
 }
 
-/// When the server goes away.
+/// When the server becomes unreachable.
 #[derive(Debug, Clone, Copy)]
 enum Outage {
     /// Before the agent starts.
     Start,
-    /// When the agent knows the Node.
+    /// After the agent has seen the Node.
     Later,
 }
 
-/// A Node on which what all these gates look at is as they want it, seen through a proxy. The last gate is closed.
+/// A Node for which all these gates open, and a proxy to the server. The gate `last` is closed.
 struct Scene {
     on: OnCluster,
     proxy: FaultProxy,
@@ -100,7 +100,7 @@ impl Scene {
         took
     }
 
-    /// Has the server reachable again and the last gate opened, and returns how long the removal takes then.
+    /// Makes the server reachable, opens the last gate, and returns the time until the removal.
     async fn come_back(&self) -> Duration {
         self.proxy.set(Mode::Pass);
         let opened = Instant::now();
@@ -110,13 +110,13 @@ impl Scene {
     }
 }
 
-/// How long the removal takes after an outage, for each kind of gate, on a Node of its own each, all at once.
+/// The time of the removal after an outage, for each kind of gate. Each has its own Node, and all run at the same time.
 async fn assert_at_once(outage: Outage) {
     let Some(cluster) = testkit::cluster::shared().await else {
         return;
     };
     grant(cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
-    // Of two tests, one is the first.
+    // Two tests can create it at the same time.
     let _ = cluster.kubectl(&["create", "namespace", "urgent"]).await;
     let pods = PODS.replace("observed", "urgent");
     grant(cluster, &pods, ["watch", "pods"], "urgent").await;
@@ -158,7 +158,7 @@ async fn a_try_that_is_under_way_when_the_local_gates_open_is_followed_by_anothe
     let broken = Instant::now();
     proxy.reset_connections();
     on.wait_for_taints(&[]).await;
-    // Waits have half a second at first.
+    // The first wait is half a second.
     let took = broken.elapsed();
     assert!(took < Duration::from_secs(2), "{took:?}");
 }

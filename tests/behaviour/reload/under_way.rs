@@ -1,4 +1,4 @@
-//! What is under way, or waits to be tried again, as another configuration comes.
+//! Requests that are not answered, or wait for another try, when the configuration changes.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use testkit::config_map::ConfigMap;
 /// The key of [`TAINT`].
 const NOT_READY: &str = "example.com/not-ready";
 
-/// The PATCH for the rule was broken off, its connection was not, and the Node was read before the next one, which is not
-/// for that rule any more.
+/// The agent aborted the PATCH for the rule, kept the connection, and read the Node before the next PATCH, which is for
+/// another rule.
 #[track_caller]
 fn assert_broken_off(scene: &OnStandIn) {
     let verbs = [Verb::Watch, Verb::Patch, Verb::Get, Verb::Patch];
@@ -41,12 +41,12 @@ async fn a_patch_under_way_for_a_rule_that_is_gone_is_broken_off_and_the_node_re
             let is_open = |line: &Value| line["gate"] == gate && line["state"] == "open";
             agent.wait_for_log(is_open).await.unwrap();
         }
-        // Both rules are ready when the Node is seen, and go in one patch.
+        // Both rules are ready when the Node is seen, so one patch removes both taints.
         scene
             .server
             .create_node(node("node", &[TAINT, FOREIGN, NEW]));
         scene.wait_for(Verb::Patch, 1).await;
-        // Or it is there, and does not want it any more.
+        // Or the rule is still there, but no longer wants the change.
         let dry = scene.gates.rule("  dryRun: true\n") + NEW_RULE;
         map.swap(if is_gone { NEW_RULE } else { &dry });
         agent.wait_for_message("removed the taint").await.unwrap();
@@ -147,7 +147,7 @@ async fn a_rule_of_another_name_does_not_wait_out_the_denial_of_the_one_before()
     let denied = Answer::denied(403, "Forbidden", "node", "no");
     scene.server.respond_next(Verb::Patch, 3, denied);
     let agent = scene.agent(&[]);
-    // By the third, the wait is 4 s at least.
+    // After the third try, the wait is at least 4 s.
     scene.wait_for(Verb::Get, 3).await;
     map.swap(&rule("two"));
     scene.wait_for_taints(&[FOREIGN]).await;

@@ -1,4 +1,4 @@
-//! `api.lastError`: the last failure of any request, whoever sent it.
+//! `api.lastError`: the last failure of any request of the agent.
 
 use testkit::agent::Agent;
 use testkit::api::{Answer, Verb};
@@ -7,7 +7,7 @@ use super::LISTEN;
 use crate::events::{ON, READY};
 use crate::scene::{Gates, OnStandIn, TAINT};
 
-/// Fails unless the message has these words.
+/// Fails unless the message contains these words.
 async fn is_of(agent: &Agent, words: &str) {
     let status = agent.status().await.unwrap();
     let message = &status["api"]["lastError"]["message"];
@@ -57,8 +57,7 @@ async fn so_is_a_patch_of_a_node_that_is_gone() {
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.server.pause_watches(true);
     scene.server.delete_node("node");
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     let message = "there is no such node; waiting for it";
     agent.wait_for_message(message).await.unwrap();
     is_of(&agent, "404: ").await;

@@ -1,4 +1,4 @@
-//! An agent that may not open as many files as it would like to.
+//! An agent with a low limit of open files.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::{LISTEN, dawdle};
 use crate::scene::{Gates, OnStandIn, PROGRAM, TAINT};
 
-/// As a limit of files in the end: what comes after it begins with the program.
+/// A command that sets this limit of files. The program and its arguments follow.
 const FEW_FILES: [&str; 4] = ["/bin/sh", "-c", "ulimit -n 64; exec \"$0\" \"$@\"", PROGRAM];
 
 #[tokio::test]
@@ -29,8 +29,7 @@ async fn clients_leave_most_of_its_files_to_the_main_job() {
         let stream = TcpStream::connect(&address).await.unwrap();
         clients.spawn(dawdle(stream));
     }
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[]).await;
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
     let failed = "failed to accept a connection; trying again";
@@ -66,7 +65,7 @@ async fn without_a_file_to_spare_it_neither_spins_nor_stops_and_answers_when_the
     });
     scene.wait_for_taints(&[]).await;
     let used = cpu_time(&agent).saturating_sub(used);
-    // Little enough that it would also be more on a machine that has no time for it.
+    // So little that a busy loop would use more even on a busy machine.
     assert!(used < Duration::from_millis(100), "{used:?} in 2 s");
     assert_eq!(agent.count(failed), 1, "{:#?}", agent.logs());
 
@@ -74,7 +73,7 @@ async fn without_a_file_to_spare_it_neither_spins_nor_stops_and_answers_when_the
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
 }
 
-/// Gives the limit before.
+/// Returns the limit before the change.
 fn limit_files(agent: &Agent, current: Option<u64>) -> Option<u64> {
     let id = Pid::from_raw(agent.id().try_into().unwrap());
     let files = rustix::process::getrlimit(Resource::Nofile);
@@ -82,7 +81,7 @@ fn limit_files(agent: &Agent, current: Option<u64>) -> Option<u64> {
     prlimit(id, Resource::Nofile, limit).unwrap().current
 }
 
-/// How long it has been running on a processor: fields 14 and 15 of proc_pid_stat(5), in hundredths of a second.
+/// The CPU time: fields 14 and 15 of proc_pid_stat(5), in hundredths of a second.
 fn cpu_time(agent: &Agent) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", agent.id())).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();

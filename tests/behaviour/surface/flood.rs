@@ -1,4 +1,4 @@
-//! Very many clients, and very slow ones.
+//! Very many clients that are very slow.
 
 use std::net::SocketAddr;
 
@@ -13,14 +13,15 @@ use tokio::time::timeout;
 use super::{LISTEN, dawdle};
 use crate::scene::{Gates, OnCluster, TAINT};
 
-/// Connections in all.
+/// The number of connections in total.
 const CONNECTIONS: usize = 10_000;
-/// How many of them each kind of client has at a time. All together they fit into the kernel's queue of those that
-/// have not been accepted, which otherwise has each wait for a second.
+/// The number of connections of each kind of client at a time. Together they fit into the kernel's queue of connections
+/// that were not accepted. If the queue were full, each connection would wait for a second.
 const AT_ONCE: usize = 250;
-/// What has the longest answer.
+/// The path with the longest answer.
 const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
-/// How much more memory they may cost in all, in KiB: 300 bytes each, less than any of them would if it were kept.
+/// The limit for the additional memory, in KiB. It is 300 bytes for each connection, less than a connection that is
+/// kept.
 const LIMIT: usize = 3 * 1024;
 
 #[tokio::test]
@@ -31,7 +32,7 @@ async fn ten_thousand_slow_clients_cost_no_memory_and_hold_up_neither_the_remova
     };
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
-    // What is allocated and paged in once is not the clients' doing.
+    // These requests allocate the memory that is needed only once.
     for path in ["/healthz", "/statusz", "/metrics"] {
         assert_eq!(agent.get(path).await.unwrap().0, 200);
     }
@@ -51,8 +52,7 @@ async fn ten_thousand_slow_clients_cost_no_memory_and_hold_up_neither_the_remova
         drop(enough.await.unwrap());
         highest = highest.max(answers(&agent).await);
         if tenth == 5 {
-            scene.gates.write_conflist();
-            scene.gates.health.set(200);
+            scene.gates.open_both();
             scene.wait_for_taints(&[]).await;
         }
     }
@@ -63,7 +63,7 @@ async fn ten_thousand_slow_clients_cost_no_memory_and_hold_up_neither_the_remova
     assert!(highest.max(after) <= before + LIMIT, "{told}");
 }
 
-/// Fails unless a probe and a person are answered; gives the resident memory.
+/// Fails unless a probe and a browser get an answer. Returns the resident memory.
 async fn answers(agent: &Agent) -> usize {
     assert_eq!(agent.get("/healthz").await.unwrap(), (200, "ok\n".into()));
     assert_eq!(agent.status().await.unwrap()["node"]["seen"], true);
@@ -74,18 +74,18 @@ async fn answers(agent: &Agent) -> usize {
 enum Kind {
     /// Sends nothing.
     Silent,
-    /// Sends a head without end, a byte at a time.
+    /// Sends an endless head, one byte at a time.
     Slow,
     /// Sends a request and reads no answer.
     Deaf,
 }
 
-/// Opens connections for ever, [`AT_ONCE`] at a time: another one as soon as the agent has had enough of one.
+/// Opens connections without end, [`AT_ONCE`] at a time. When the agent closes one, this opens another.
 async fn flood(kind: Kind, address: SocketAddr, made: watch::Sender<usize>) {
     let mut open = JoinSet::new();
     loop {
         let socket = TcpSocket::new_v4().unwrap();
-        // So that little of an answer leaves the agent.
+        // With a small buffer, the agent can send only a small part of its answer.
         socket.set_recv_buffer_size(1).unwrap();
         let stream = socket.connect(address).await.unwrap();
         made.send_modify(|made| *made += 1);
@@ -96,7 +96,7 @@ async fn flood(kind: Kind, address: SocketAddr, made: watch::Sender<usize>) {
     }
 }
 
-/// Ends when the agent has ended the connection.
+/// Ends when the agent closes the connection.
 async fn client(kind: Kind, mut stream: TcpStream) {
     match kind {
         Kind::Silent => {

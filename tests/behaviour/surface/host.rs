@@ -1,4 +1,4 @@
-//! Names that lead to the server and are not its own.
+//! Foreign names that lead to the server.
 
 use std::net::{IpAddr, UdpSocket};
 
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::LISTEN;
 use crate::scene::{Gates, OnStandIn, TAINT};
 
-/// A page on the node whose name leads to 127.0.0.1 would read all of it.
+/// Otherwise a page in a browser on the node, with a name that leads to 127.0.0.1, could read everything.
 #[tokio::test]
 async fn a_name_of_others_that_leads_to_loopback_is_told_nothing() {
     let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
@@ -44,7 +44,7 @@ async fn a_name_of_others_that_leads_to_loopback_is_told_nothing() {
 #[tokio::test]
 async fn who_listens_for_the_network_is_asked_by_whatever_name_it_has_there() {
     let scene = OnStandIn::with(&[TAINT], Gates::closed().await).await;
-    // At the second, loopback comes as ::ffff:127.0.0.1.
+    // With the second address, a loopback client has the address ::ffff:127.0.0.1.
     for all in ["0.0.0.0:0", "[::]:0"] {
         let agent = scene.agent(&["--listen", all]);
         agent.wait_for_message("saw the taint").await.unwrap();
@@ -54,7 +54,7 @@ async fn who_listens_for_the_network_is_asked_by_whatever_name_it_has_there() {
         let loopback = format!("127.0.0.1:{port}");
         let answer = by_name(&loopback, "/healthz", "node.example").await;
         assert!(answer.starts_with("HTTP/1.1 421 "), "{all}: {answer}");
-        // A machine without a network has loopback only.
+        // A machine without a network has only loopback.
         if let Some(own) = own_address() {
             let answer = by_name(&format!("{own}:{port}"), "/healthz", "node.example").await;
             assert!(answer.starts_with("HTTP/1.1 200 "), "{all}: {answer}");
@@ -62,14 +62,14 @@ async fn who_listens_for_the_network_is_asked_by_whatever_name_it_has_there() {
     }
 }
 
-/// Where others on the network find this machine. Nothing is sent.
+/// The address of this machine on the network. This sends nothing.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// The answer of the server at `address` to whoever calls it `host`.
+/// The answer of the server at `address` to a request with this `Host`.
 async fn by_name(address: &str, path: &str, host: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What a single client can ask for, and for how long.
+//! The limits for a single client.
 
 use testkit::DEADLINE;
 use testkit::agent::Agent;
@@ -9,13 +9,13 @@ use tokio::time::timeout;
 use super::LISTEN;
 use crate::scene::{Gates, OnStandIn, PROGRAM, TAINT};
 
-/// All that the agent sends until it ends the connection, which it does whether or not the client goes on.
+/// Everything that the agent sends until it closes the connection, even if the client continues to send.
 async fn exchange(address: &str, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // It may have had enough before the end.
+    // The agent may close the connection before the end.
     let _ = stream.write_all(sent).await;
     let mut answer = Vec::new();
-    // Sooner than a connection ends that has been answered or is about to be.
+    // This is shorter than the time for which the agent keeps a connection that has an answer.
     let read = timeout(DEADLINE / 8, stream.read_to_end(&mut answer));
     let _ = read.await.unwrap();
     String::from_utf8(answer).unwrap()
@@ -49,7 +49,7 @@ async fn a_client_gets_one_answer_to_a_short_question_and_no_more() {
         let head = format!("HTTP/1.1 {expected}");
         assert!(answer.starts_with(&head), "{sent:.40}: {answer}");
     }
-    // The rest never comes, or is another protocol's.
+    // The rest never comes, or belongs to another protocol.
     for sent in [
         "",
         "G",
@@ -69,7 +69,7 @@ async fn nothing_can_be_sent_to_it() {
     let address = listening["address"].as_str().unwrap();
     for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"] {
         for path in ["/healthz", "/statusz", "/metrics", "/nothing"] {
-            // The body, of which there is more than any memory, is not waited for.
+            // The agent does not wait for the body, which is larger than any memory.
             let head = "Host: localhost\r\nContent-Length: 1000000000000\r\n\r\n";
             let request = format!("{method} {path} HTTP/1.1\r\n{head}");
             let answer = exchange(address, request.as_bytes()).await;
@@ -95,7 +95,7 @@ async fn unless_it_is_told_otherwise_it_listens_on_loopback_alone() {
         "--kubeconfig",
     ];
     let agent = Agent::start(PROGRAM, &[&arguments[..], &[kubeconfig]].concat(), &[]).unwrap();
-    // Whether or not another program has the port.
+    // Another program may use the port.
     let line = agent.wait_for_log(|line| line["address"].is_string()).await;
     assert_eq!(line.unwrap()["address"], "127.0.0.1:9468");
 }

@@ -1,4 +1,4 @@
-//! Whatever a path leads to, a look at it ends soon, costs no memory, and tells nothing of what is in there.
+//! A path can lead to any kind of file. Reading it ends soon, costs little memory, and shows nothing of its content.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 use super::{LISTEN, SECRET};
 use crate::scene::{Gates, OnStandIn, PROGRAM, TAINT};
 
-/// The address space that each may have, in KiB: it does not read in what has no end.
+/// The limit of the address space, in KiB. A program that reads an endless file exceeds it.
 const LIMITED: &str = "ulimit -v 2000000; exec \"$0\" \"$@\"";
 
-/// Links to what nobody means when they name a file.
+/// Links to unusual files.
 fn hostile_links(dir: &Path) -> Vec<PathBuf> {
     let at = |name: &str| dir.join(name);
     let pipe = std::process::Command::new("mkfifo")
@@ -52,13 +52,13 @@ fn hostile_links(dir: &Path) -> Vec<PathBuf> {
     targets.iter().enumerate().map(link).collect()
 }
 
-/// Fails unless it ends soon with one of these codes and says something harmless.
+/// Fails unless the program ends soon with one of these codes and prints nothing of the file.
 async fn harmless(arguments: &[&str], codes: &[i32]) -> String {
     let run = Command::new("/bin/sh")
         .args(["-c", LIMITED, PROGRAM])
         .args(arguments)
         .env_clear()
-        // And so in /proc/self/environ.
+        // This is also in /proc/self/environ.
         .env("TOKEN", SECRET)
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -118,7 +118,7 @@ async fn a_configuration_or_a_kubeconfig_and_its_files_may_lead_anywhere() {
                  users: [{{name: u, user: {{{user}}}}}]\n"
             );
             std::fs::write(kubeconfig, text).unwrap();
-            // A text that is no token only the server can tell from one.
+            // Only the server can see that a text is not a token.
             let once = ["--once", "--timeout", "100ms"];
             harmless(&[&run[..], &[kubeconfig], &once].concat(), &[2, 3]).await;
         }
@@ -134,7 +134,7 @@ async fn what_gates_look_at_may_lead_anywhere() {
         let net_d = dir.path().join(format!("net-{index}.d"));
         std::fs::create_dir_all(net_d.join("demo")).unwrap();
         symlink(link, net_d.join("10-demo.conflist")).unwrap();
-        // Read with those of the directory that has the network's name.
+        // The plugins in the directory with the network's name are read too.
         let appended = dir.path().join(format!("appended-{index}.d"));
         std::fs::create_dir_all(appended.join("demo")).unwrap();
         std::fs::write(appended.join("10-demo.conflist"), r#"{"name": "demo"}"#).unwrap();
@@ -175,8 +175,7 @@ async fn a_configuration_that_becomes_a_pipe_or_a_device_leaves_the_active_one_a
         let bad = "the configuration is bad; the active one stays";
         agent.wait_for_count(bad, count + 1).await.unwrap();
     }
-    scene.gates.write_conflist();
-    scene.gates.health.set(200);
+    scene.gates.open_both();
     scene.wait_for_taints(&[]).await;
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
     assert_eq!(agent.get("/readyz").await.unwrap().0, 503);

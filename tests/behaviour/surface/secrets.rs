@@ -1,12 +1,12 @@
-//! What is secret, in every place where the agent is given it, is in nothing that it tells: logs of every level, pages,
-//! Events, conditions, refusals.
+//! No secret that the agent gets, in any place, is in its logs of any level, pages, Events, conditions or error
+//! messages.
 
 mod refusals;
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testkit::agent::Agent;
+use testkit::agent::{Agent, run_on};
 use testkit::api::Request;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::{LISTEN, SECRET};
 use crate::scene::{Gates, OnStandIn, PROGRAM, TAINT};
 
-/// A server that sends the same to everyone, whatever it is.
+/// A server that sends the same bytes to every client.
 struct Says {
     port: u16,
     heard: watch::Receiver<String>,
@@ -126,7 +126,7 @@ async fn nothing_secret_is_told_by_an_agent_at_work_whatever_becomes_of_its_gate
     };
     scene.server.wait_for_requests(has_told).await.unwrap();
 
-    // It stays, and what is wrong is told.
+    // The active configuration stays, and the problem is logged.
     scene
         .gates
         .configure(&rule.replace("Bearer hunter2", r#""hunter2\n""#));
@@ -145,22 +145,12 @@ async fn nothing_secret_is_told_by_an_agent_at_work_whatever_becomes_of_its_gate
 
 fn talkative_agent(scene: &OnStandIn) -> Agent {
     let config = scene.gates.config();
-    let arguments = [
-        "--log-level",
-        "trace",
-        "run",
-        "--config",
-        config.to_str().unwrap(),
-        "--kubeconfig",
-        scene.kubeconfig.to_str().unwrap(),
-        "--node-name",
-        "node",
-    ];
-    let arguments = [&arguments[..], &LISTEN].concat();
+    let run = run_on("node", &config, &scene.kubeconfig);
+    let arguments = [&run[..], &["--log-level", "trace"], &LISTEN].concat();
     Agent::start(PROGRAM, &arguments, &[("TOKEN", SECRET)]).unwrap()
 }
 
-/// Logs, pages, and what the API server has been sent.
+/// Logs, pages, and the requests to the API server.
 async fn all_that_is_told(agent: &Agent, scene: &OnStandIn) -> String {
     let mut all = format!("{:#?} {:#?}", agent.logs(), scene.server.requests());
     for path in ["/statusz", "/readyz", "/metrics", "/healthz", "/hunter3"] {
@@ -172,7 +162,7 @@ async fn all_that_is_told(agent: &Agent, scene: &OnStandIn) -> String {
     all
 }
 
-/// The file descriptors of a program that anyone starts from here: nothing of the agent's may be among them.
+/// The file descriptors of a program that a test starts. A program of the agent must not have more.
 fn inherited() -> String {
     let mut shell = Command::new("/bin/sh");
     let shell = shell
@@ -182,7 +172,7 @@ fn inherited() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Where the secret is.
+/// The lines with the secret.
 fn around(text: &str) -> String {
     let lines = text.lines().filter(|line| line.contains(SECRET));
     lines.collect::<Vec<_>>().join("\n")

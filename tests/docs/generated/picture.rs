@@ -1,11 +1,11 @@
-//! The picture in the README: what happens on a new node, and when. `make generate` draws it.
+//! Draws the picture in the README: the order of events on a new node. `make generate` writes it.
 
 use std::fmt::Write as _;
 
 use super::assert_generated;
 
 const WIDTH: u32 = 880;
-/// Where the lanes begin, to the right of their names.
+/// Where the lanes start, to the right of their names.
 const LEFT: u32 = 250;
 const TOP: u32 = 56;
 const LANE: u32 = 44;
@@ -24,7 +24,7 @@ const RED: &str = "#b3372b";
 const AMBER: &str = "#b26a00";
 const GREY: &str = "#8a93a0";
 
-/// Where the moments are, in the units of the picture. They show an order and are not to scale.
+/// The positions of the moments. They show an order and are not to scale.
 const JOINS: u32 = LEFT;
 const READY: u32 = 420;
 const HEALTHY: u32 = 650;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{Change, METADATA};
 
 const STATUS: &str = "status";
-pub(crate) const NOT_STATUS: &str = "may change nothing of the Node's status but the conditions that a rule for this Node publishes";
-const NOT_METADATA: &str = "anything else of its metadata";
+pub(crate) const NOT_STATUS: &str = "may change nothing in the Node's status except the conditions that a rule for this Node publishes";
+const NOT_METADATA: &str = "anything else in its metadata";
 
 /// What is not the agent's to change of a Node of [`crate::installation::rich_node`], where rules publish.
 pub(crate) fn of_status(node: &Value) -> Vec<Change> {

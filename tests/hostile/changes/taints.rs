@@ -10,7 +10,7 @@ type List = (&'static str, Vec<Value>);
 /// What is not the agent's to change of the taints of a Node of [`crate::installation::rich_node`].
 pub(crate) fn of_taints(node: &Value) -> Vec<Change> {
     let taints = node["spec"]["taints"].as_array().unwrap();
-    let message = "all others must stay as they are";
+    let message = "all other taints must stay unchanged";
     let lists = [additions(taints), edits(taints), removals(taints)].concat();
     let changes = lists.into_iter();
     changes

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::scene::{Caller, SHOP, pod, refusing, tolerating};
 
-const REMEDIES: &str = "; a cluster administrator can exempt the namespace, by the label \
+const REMEDIES: &str = "; a cluster administrator can exempt the namespace by the label \
                         untaint/may-tolerate-startup-taints=true or in the bindings of the policy \
-                        untaint-tolerations, or the ServiceAccount, in the policy";
+                        untaint-tolerations, or the ServiceAccount in the policy";
 
 #[tokio::test]
 async fn a_tenants_pod_that_tolerates_a_start_up_taint_is_refused_with_the_toleration_the_taint_and_the_remedies()

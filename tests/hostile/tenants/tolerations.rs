@@ -228,8 +228,7 @@ fn a_configuration_without_a_taint_that_keeps_pods_away_has_no_policy() {
     let output = manifests(rules, &["--toleration-policy"]);
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();
-    let expected =
-        "there is no toleration to refuse: taints of the effect PreferNoSchedule keep no pod away";
+    let expected = "--toleration-policy has no taint to protect: all rules have the effect PreferNoSchedule, which keeps no pod away";
     assert!(error.contains(expected), "{error}");
     assert!(manifests(rules, &["--node-name-policy"]).status.success());
 }

@@ -1,11 +1,11 @@
-//! The agent as a process: started as a user would, and observed by what it prints.
+//! The agent as a process. Tests read its log.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -24,7 +24,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts `program` with these arguments and no environment but these variables.
+    /// Starts `program` with these arguments. Its environment has only these variables.
     pub fn start<A: AsRef<OsStr>>(
         program: &str,
         arguments: &[A],
@@ -67,7 +67,7 @@ impl Agent {
             .count()
     }
 
-    /// The first line for which `wanted` says so, as soon as there is one; fails after [`DEADLINE`].
+    /// Waits for the first line for which `wanted` is true; fails after [`DEADLINE`].
     pub async fn wait_for_log(&self, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
         let mut logs = self.logs.clone();
         let found = logs.wait_for(|lines| lines.iter().any(&wanted));
@@ -88,7 +88,7 @@ impl Agent {
             .with_context(|| message.to_owned())
     }
 
-    /// Returns when there is another line, however long that takes; fails at the end of its logs.
+    /// Waits for another line without a time limit; fails at the end of the log.
     pub async fn next_log(&mut self) -> Result<()> {
         Ok(self.logs.changed().await?)
     }
@@ -148,7 +148,7 @@ impl Agent {
         kill(name, &self.id().to_string()).await
     }
 
-    /// Sends a signal to the one child of the command that was started: the agent, where that command waits for it.
+    /// Sends a signal to the only child of the command that was started: the agent, if the command waits for it.
     pub async fn signal_child(&self, name: &str) -> Result<()> {
         let id = self.id();
         let child = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
@@ -160,7 +160,7 @@ impl Agent {
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Waits for its end; fails after `limit`.
+    /// Waits for the end of the process; fails after `limit`.
     pub async fn ended(&mut self, limit: Duration) -> Result<ExitStatus> {
         match timeout(limit, self.child.wait()).await {
             Ok(status) => Ok(status?),
@@ -168,7 +168,7 @@ impl Agent {
         }
     }
 
-    /// Waits for its end and gives its exit code; fails after [`DEADLINE`].
+    /// Waits for the end of the process and returns its exit code; fails after [`DEADLINE`].
     pub async fn exit_code(&mut self) -> Result<i32> {
         self.ended(DEADLINE)
             .await?
@@ -201,8 +201,8 @@ pub async fn get(address: &str, path: &str) -> Result<(u16, String)> {
     Ok((code, body))
 }
 
-/// The head and the body of the answer to a method and a path, with more `lines` of the request's head. Without a
-/// client library, which would have wishes of its own.
+/// The head and the body of the answer to a method and a path, with more `lines` in the head of the request. A client
+/// library would add headers of its own.
 pub async fn ask(address: &str, request: &str, lines: &[&str]) -> Result<(String, String)> {
     let mut head = format!("{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     for line in lines {
@@ -222,6 +222,31 @@ pub async fn ask(address: &str, request: &str, lines: &[&str]) -> Result<(String
         .split_once("\r\n\r\n")
         .context("an empty line after the head")?;
     Ok((head.to_owned(), body.to_owned()))
+}
+
+/// The arguments of `untaint run` for this Node.
+#[must_use]
+pub fn run_on<'a>(node: &'a str, config: &'a Path, kubeconfig: &'a Path) -> [&'a str; 7] {
+    let [config, kubeconfig] = [config, kubeconfig].map(|path| path.to_str().unwrap());
+    [
+        "run",
+        "--node-name",
+        node,
+        "--config",
+        config,
+        "--kubeconfig",
+        kubeconfig,
+    ]
+}
+
+/// The output of `untaint manifests` for this configuration, with more arguments.
+pub async fn manifests(program: &str, config: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(program);
+    let command = command.arg("manifests").args(arguments);
+    let output = command.arg("--config").arg(config).output().await?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "untaint manifests: {errors}");
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Writes a configuration file with these rules, which are the YAML below `rules:`.

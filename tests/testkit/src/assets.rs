@@ -1,4 +1,4 @@
-//! Programs that others wrote, built from their Go modules where they must be.
+//! Programs of other projects, built from their Go modules if necessary.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,12 +10,10 @@ use tokio::sync::OnceCell;
 
 use crate::skip::{say, skip};
 
-/// Prints the directory that has the programs, and builds them where it must.
+/// Builds the programs if necessary, and prints their directory.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cluster/assets");
 
-/// etcd, kube-apiserver and kubectl.
 pub(crate) static CONTROL_PLANE: Assets = Assets::new(&[]);
-/// promtool.
 pub(crate) static PROMTOOL: Assets = Assets::new(&["promtool"]);
 
 /// Programs in one directory.
@@ -33,7 +31,7 @@ impl Assets {
         }
     }
 
-    /// Their directory, or why there is none.
+    /// The directory of the programs, or the reason why they cannot be built.
     pub(crate) async fn directory(&self) -> Result<&Path, &str> {
         let directory = self
             .directory
@@ -49,8 +47,8 @@ impl Assets {
             .map_err(String::as_str)
     }
 
-    /// Their directory. `None`: they cannot be had; the test is to return, having been reported as skipped. With
-    /// `CI=true` it panics instead.
+    /// The directory of the programs. `None` if they cannot be built: the test is reported as skipped and must return.
+    /// With `CI=true`, this panics instead.
     pub(crate) async fn or_skip(&self) -> Option<&Path> {
         match self.directory().await {
             Ok(directory) => Some(directory),
@@ -72,7 +70,7 @@ async fn run(arguments: &[&str]) -> Result<PathBuf> {
         .spawn()
         .with_context(|| format!("run {SCRIPT}"))?;
 
-    // A build takes minutes: what it says is shown at once, and the last of it is the reason if it fails.
+    // A build takes minutes, so its output is shown at once. If it fails, the last line is the reason.
     let stderr = script.stderr.take().context("a piped standard error")?;
     let mut lines = BufReader::new(stderr).lines();
     let mut last = String::new();

@@ -4,18 +4,18 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// What stands before the rules.
+/// The text before the rules.
 pub const HEAD: &str = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
 
-/// The configuration file as the kubelet mounts it: `config.yaml` is a link to `..data/config.yaml`, and `..data` one
-/// to the directory of a version.
+/// The configuration file as the kubelet mounts it. `config.yaml` is a link to `..data/config.yaml`, and `..data` is a
+/// link to the directory of a version.
 pub struct ConfigMap {
     dir: PathBuf,
     version: usize,
 }
 
 impl ConfigMap {
-    /// Mounts one with these rules, in place of the file `config.yaml` in `dir` if there is one.
+    /// Mounts a ConfigMap with these rules. It replaces the file `config.yaml` in `dir`.
     #[must_use]
     pub fn mount(dir: &Path, rules: &str) -> Self {
         let file = dir.join("config.yaml");
@@ -29,12 +29,12 @@ impl ConfigMap {
         map
     }
 
-    /// Another version, with these rules.
+    /// Writes another version, with these rules.
     pub fn swap(&mut self, rules: &str) {
         self.swap_files(Some(&format!("{HEAD}{rules}")));
     }
 
-    /// Another version, as the kubelet's `AtomicWriter` does it; `None`: the ConfigMap does not have the file any more.
+    /// Writes another version, as the kubelet's `AtomicWriter` does. `None` if the ConfigMap no longer has the file.
     pub fn swap_files(&mut self, text: Option<&str>) {
         let name = |version| format!("..2026_10_18_00_00_00.{version}");
         let old = self.dir.join(name(self.version));

@@ -1,4 +1,4 @@
-//! A health endpoint that a test or the demo switches.
+//! A health endpoint whose status a test or the demo sets.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -48,7 +48,6 @@ impl HealthEndpoint {
         })
     }
 
-    /// The free port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
@@ -60,13 +59,13 @@ impl HealthEndpoint {
         self.state.send_modify(|state| state.status = status);
     }
 
-    /// Requests so far.
+    /// The number of requests so far.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.state.borrow().requests
     }
 
-    /// Returns once there were `more` requests after this call, and fails after [`DEADLINE`].
+    /// Waits for `more` requests after this call; fails after [`DEADLINE`].
     pub async fn wait_for_requests(&self, more: usize) -> Result<()> {
         let wanted = self.requests() + more;
         let mut state = self.state.subscribe();
@@ -88,7 +87,7 @@ async fn serve(listener: TcpListener, state: watch::Sender<State>) {
                 *response.status_mut() = state.borrow().status;
                 async move { Ok::<_, Infallible>(response) }
             });
-            // A probe that hangs up early is no fault of the endpoint.
+            // A probe may close the connection early.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), answer)
                 .await;

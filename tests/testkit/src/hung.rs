@@ -11,26 +11,25 @@ use crate::skip::skip;
 
 const NSENTER: &str = "/usr/bin/nsenter";
 const UNSHARE: &str = "/usr/bin/unshare";
-/// Mounts its standard input on its first argument, with a root of the mode that is its second one, and keeps the
-/// namespace until it is killed. Not for ever: a test that is killed itself does not kill it.
+/// Mounts its standard input on its first argument. Its second argument is the mode of the root. It keeps the namespace
+/// until it is killed, or for a limited time, because a test that is killed cannot kill it.
 const HOLD: &str = "mount --internal-only -t fuse -o fd=0,rootmode=$1,user_id=0,group_id=0 hung \"$0\" \
     && echo mounted && exec sleep 600 </dev/null";
 
-/// A FUSE mount without a server, in a mount namespace of its own: whoever looks at a path in it hangs in the kernel until
-/// this is dropped or the process is killed.
+/// A FUSE mount without a server, in its own mount namespace. A program that uses a path in it hangs in the kernel
+/// until this value is dropped or the program is killed.
 ///
-/// Only [`Self::command`] sees the mount, so that nothing else on the machine hangs. Each program needs one of its own:
-/// who looks up a name while another one hangs in the same directory waits for a lock, and the kernel lets nobody kill it
-/// meanwhile.
+/// Only [`Self::command`] sees the mount, so nothing else on the machine hangs. Each program needs its own mount: a
+/// lookup in a directory in which another program hangs waits for a lock, and cannot be killed during this wait.
 pub struct HungFileSystem {
     dir: TempDir,
     holder: Child,
-    /// The only handle of the connection: closing it, also by the death of this process, ends all that hangs.
+    /// The only handle of the connection. When it is closed, or this process ends, all waiting calls end.
     _connection: File,
 }
 
 impl HungFileSystem {
-    /// `None`: this machine does not permit it, and the test has been reported as skipped.
+    /// `None` if this machine does not permit the mount: the test is reported as skipped.
     #[must_use]
     pub fn mount() -> Option<Self> {
         let dir = TempDir::new().unwrap();
@@ -38,7 +37,7 @@ impl HungFileSystem {
         Self::mount_at(&target, "40000", dir)
     }
 
-    /// One file that nobody can read, in the place of this one.
+    /// Replaces this file with one that nobody can read.
     #[must_use]
     pub fn over(file: &Path) -> Option<Self> {
         Self::mount_at(file, "100644", TempDir::new().unwrap())
@@ -73,21 +72,21 @@ impl HungFileSystem {
         (said.is_ok() && line == "mounted\n").then_some(mounted)
     }
 
-    /// A path that nobody can look at.
+    /// A path on the mount.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Runs the program that follows it where the mount is seen, and becomes it.
+    /// A command that becomes the program after it, in the namespace with the mount.
     #[must_use]
     pub fn command(&self) -> Vec<String> {
         let namespace = format!("--mount=/proc/{}/ns/mnt", self.holder.id());
         vec![NSENTER.into(), namespace]
     }
 
-    /// The same as process 1 of a PID namespace, as in a container. The command itself waits for the program and passes
-    /// its exit code on.
+    /// The same, with the program as process 1 of a PID namespace, as in a container. The command waits for the program
+    /// and ends with its exit code.
     #[must_use]
     pub fn command_as_pid_1(&self) -> Vec<String> {
         let more = [UNSHARE, "--pid", "--fork", "--kill-child"].map(str::to_owned);

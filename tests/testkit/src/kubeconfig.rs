@@ -1,4 +1,4 @@
-//! Kubeconfig files, with which the real binary is pointed at a server of this crate.
+//! Kubeconfig files that lead the agent to a server of this crate.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-/// Who the file's reader is.
+/// The credentials of the user.
 pub(crate) enum Credentials<'a> {
     /// A bearer token.
     Token(&'a str),
@@ -15,8 +15,8 @@ pub(crate) enum Credentials<'a> {
     Certificate(&'a str, &'a str),
 }
 
-/// Writes `kubeconfig` into `dir`, and beside it what it refers to: `ca.crt` and either `token` or `client.crt` and
-/// `client.key`. A test rotates one of them by writing it anew.
+/// Writes `kubeconfig` into `dir`, and the files to which it refers: `ca.crt` and either `token` or `client.crt` and
+/// `client.key`. To rotate one of them, a test overwrites it.
 pub(crate) fn write(
     dir: &Path,
     server: &str,
@@ -51,7 +51,8 @@ pub(crate) fn write(
     put("kubeconfig", &config.to_string())
 }
 
-/// Lets a kubeconfig file of this crate lead to `address`, a [`FaultProxy`](crate::proxy::FaultProxy) for example.
+/// Changes the server of a kubeconfig file to `address`, for example that of a
+/// [`FaultProxy`](crate::proxy::FaultProxy).
 pub fn point_at(kubeconfig: &Path, address: SocketAddr) -> Result<()> {
     let mut config: Value = serde_json::from_slice(&fs::read(kubeconfig)?)?;
     let server = &mut config["clusters"][0]["cluster"]["server"];

@@ -1,10 +1,11 @@
-//! What untaint's tests and its demo run against.
+//! The library of untaint's tests and of its demo.
 //!
 //! - [`api`]: a stand-in for the API server, in this process, with scripted answers.
-//! - [`proxy`]: network faults before any server.
-//! - [`cluster`]: the real API server.
-//! - [`promtool`]: the judge of metrics.
-//! - [`agent`]: the agent as a process, and [`health`]: an endpoint for it to probe.
+//! - [`proxy`]: a proxy that makes network faults.
+//! - [`cluster`]: a real API server.
+//! - [`promtool`]: Prometheus' checker of metrics and alerts.
+//! - [`agent`]: the agent as a process.
+//! - [`health`]: an endpoint for the agent to probe.
 //! - [`hung`]: a file system that never answers.
 
 pub mod agent;
@@ -25,5 +26,9 @@ pub use nodes::{node, taints};
 
 use std::time::Duration;
 
-/// How long the waiting helpers of this crate wait before they fail.
+/// A CNI configuration of the network `demo`.
+pub const CONFLIST: &str =
+    r#"{"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "demo"}]}"#;
+
+/// The time after which the waiting helpers of this crate fail.
 pub const DEADLINE: Duration = Duration::from_mins(1);

@@ -1,4 +1,4 @@
-//! Nodes as tests write and read them.
+//! Nodes, as tests write and read them.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub fn node(name: &str, taints: &[&str]) -> Value {
     })
 }
 
-/// The taints of a Node, in their order, written as [`node`] reads them.
+/// The taints of a Node, in their order, in the format of [`node`].
 #[must_use]
 pub fn taints(node: &Value) -> Vec<String> {
     let taints = node["spec"]["taints"].as_array();

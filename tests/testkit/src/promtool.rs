@@ -1,4 +1,4 @@
-//! promtool, which says what Prometheus takes.
+//! promtool, which checks metrics and alerts as Prometheus does.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -9,17 +9,16 @@ use tokio::process::Command;
 
 use crate::assets::PROMTOOL;
 
-/// The program.
 pub struct Promtool(PathBuf);
 
 impl Promtool {
-    /// `None`: it cannot be had; the test is to return, having been reported as skipped. With `CI=true` it panics
+    /// `None` if promtool cannot be built: the test is reported as skipped and must return. With `CI=true`, this panics
     /// instead.
     pub async fn get() -> Option<Self> {
         Some(Self(PROMTOOL.or_skip().await?.join("promtool")))
     }
 
-    /// Runs it with these arguments on `input`. Fails with what it has to say against that.
+    /// Runs promtool with these arguments on `input`. Fails with its messages.
     pub async fn run(&self, arguments: &[&str], input: &str) -> Result<()> {
         let mut promtool = Command::new(&self.0)
             .args(arguments)

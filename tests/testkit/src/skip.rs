@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-/// Reports the test as skipped; it is to return. With `CI=true` it panics instead.
+/// Reports the test as skipped. The test must then return. With `CI=true`, this panics instead.
 pub fn skip(reason: &str) {
     assert!(
         std::env::var("CI").as_deref() != Ok("true"),
@@ -11,8 +11,8 @@ pub fn skip(reason: &str) {
     say(&format!("skipped: {reason}"));
 }
 
-/// The test harness shows what a passing test prints to nobody; this it does not catch.
+/// Prints a line. `eprintln!` would show it only if the test fails.
 pub(crate) fn say(text: &str) {
-    // A closed standard error is nobody's concern.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "{text}");
 }

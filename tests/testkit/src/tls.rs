@@ -1,4 +1,4 @@
-//! Certificates made on the spot.
+//! Certificates for tests.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -30,12 +30,12 @@ impl Authority {
         Ok(Self(issuer))
     }
 
-    /// Its own certificate.
+    /// The certificate of the authority.
     pub(crate) fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// A certificate for a server under these names and addresses, valid only so much later.
+    /// A certificate for a server with these names and addresses, which becomes valid after `valid_in`.
     pub(crate) fn server(
         &self,
         names: &[&str],
@@ -74,7 +74,7 @@ impl Authority {
     }
 }
 
-/// A server's TLS settings; `protocols` are offered by ALPN, the best first.
+/// The TLS settings of a server. `protocols` are for ALPN, in the order of preference.
 pub(crate) fn server_config(
     certified: &CertifiedKey<KeyPair>,
     protocols: &[&str],

@@ -7,9 +7,9 @@ fn a_taint_that_goes_but_should_not_is_a_problem() {
     assert_problems(
         &record(events),
         &[
-            "17000 ms: the taint of stays went before what its gate never waits for",
-            "17000 ms: the taint of stays went while the gate never was not open",
-            "stays:NoSchedule is not there, and was to stay",
+            "17000 ms: the taint of stays was removed before the condition of its gate never was true",
+            "17000 ms: the taint of stays was removed while the gate never was not open",
+            "stays:NoSchedule is not there, but should have stayed",
             "2 times PATCH /nodes/n instead of 3",
         ],
     );
@@ -21,13 +21,13 @@ fn a_deadline_that_is_not_told_of_or_more_than_once_is_a_problem() {
     none.remove(11);
     assert_problems(
         &record(none),
-        &["the deadline of stays was told of 0 times instead of once"],
+        &["the deadline of stays was reported 0 times instead of once"],
     );
     let mut twice = events();
     twice.push(overdue("stays"));
     assert_problems(
         &record(twice),
-        &["the deadline of stays was told of 2 times instead of once"],
+        &["the deadline of stays was reported 2 times instead of once"],
     );
 }
 
@@ -39,7 +39,7 @@ fn a_deadline_that_is_told_of_too_early_is_a_problem() {
     assert_problems(
         &record(events),
         &[
-            "4000 ms: the deadline of stays was told of 4000 ms after its taint was there, instead of 5000 ms",
+            "4000 ms: the deadline of stays was reported 4000 ms after its taint was added, instead of 5000 ms",
         ],
     );
 }
@@ -50,7 +50,7 @@ fn a_deadline_that_is_far_off_but_told_of_is_a_problem() {
     events.push(overdue("goes"));
     assert_problems(
         &record(events),
-        &["18000 ms: the deadline of goes was told of, though it was far off"],
+        &["18000 ms: the deadline of goes was reported too early"],
     );
 }
 

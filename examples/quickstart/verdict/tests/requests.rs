@@ -31,8 +31,8 @@ fn a_request_that_is_refused_or_not_answered_is_a_problem() {
     assert_problems(
         &record,
         &[
-            "WATCH /nodes was not answered",
-            "PATCH /nodes/n was answered 422",
+            "WATCH /nodes got no answer",
+            "PATCH /nodes/n got the answer 422",
         ],
     );
 }

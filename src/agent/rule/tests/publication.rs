@@ -50,7 +50,7 @@ fn publish(rule: &mut RuleRunner, now: Instant, kind: &str) {
 }
 
 fn next(rule: &mut RuleRunner, now: Instant, node: Option<&NodeView>) -> Next {
-    rule.next_condition(now, node, &SinceBoot::default(), None)
+    rule.next_condition(now, node, &NodeFreshness::default(), None)
 }
 
 /// A rule whose write the server has just refused.
@@ -115,10 +115,11 @@ async fn a_condition_from_before_the_boot_is_due_although_the_node_says_the_same
     let now = Instant::now();
     let mut rule = publishing(now);
     let said = with_condition(Some(&open()));
-    let mut since_boot = SinceBoot::default();
-    let mut next = |since_boot: &SinceBoot| rule.next_condition(now, Some(&said), since_boot, None);
-    assert_eq!(next(&since_boot), Next::Wait(None));
+    let mut freshness = NodeFreshness::default();
+    let mut next =
+        |freshness: &NodeFreshness| rule.next_condition(now, Some(&said), freshness, None);
+    assert_eq!(next(&freshness), Next::Wait(None));
     let leftover = (KIND.to_owned(), "of old".to_owned());
-    since_boot.leftovers.extend([leftover]);
-    assert!(matches!(next(&since_boot), Next::Send(_)));
+    freshness.stale_conditions.extend([leftover]);
+    assert!(matches!(next(&freshness), Next::Send(_)));
 }

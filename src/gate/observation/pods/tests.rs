@@ -41,7 +41,7 @@ fn look(newest_revision: bool, given: &[Given]) -> Outcome {
     judge(
         &expected(newest_revision),
         &pods.collect(),
-        &Leftovers::new(),
+        &StalePods::new(),
     )
 }
 
@@ -53,7 +53,11 @@ fn one_ready_pod_that_is_not_on_its_way_out_is_enough() {
         Outcome::Closed(format!("{no}: {why}"))
     };
     let cases: [(&[Given], Outcome, Outcome); 10] = [
-        (&[], closed("none is there"), closed("none is there")),
+        (
+            &[],
+            closed("no pod matches the labels"),
+            closed("no pod matches the labels"),
+        ),
         (
             &[(0, "a", "not ready")],
             closed("1 not ready"),
@@ -145,13 +149,13 @@ fn pod(version: u64, ready: (&str, Option<&str>), started: Option<&str>) -> Hash
     HashMap::from([("1".into(), serde_json::from_value(pod).unwrap())])
 }
 
-fn see(witnesses: &mut Witnesses, pods: &HashMap<String, Pod>, synced: bool) -> Outcome {
-    let since_boot = SinceBoot {
+fn see(tracker: &mut Tracker, pods: &HashMap<String, Pod>, synced: bool) -> Outcome {
+    let freshness = NodeFreshness {
         pods_synced: synced,
-        ..SinceBoot::default()
+        ..NodeFreshness::default()
     };
-    let leftovers = witnesses.see(pods, &since_boot, Some(span()));
-    judge(&expected(false), pods, &leftovers)
+    let stale = tracker.stale(pods, &freshness, Some(span()));
+    judge(&expected(false), pods, &stale)
 }
 
 const BEFORE: Option<&str> = Some("2026-03-01T11:59:59Z");
@@ -171,37 +175,37 @@ fn a_ready_pod_counts_if_a_time_in_its_status_is_of_this_boot() {
         (None, None, true),
     ] {
         let ready_pod = pod(1, ("True", ready), started);
-        let outcome = see(&mut Witnesses::default(), &ready_pod, false);
+        let outcome = see(&mut Tracker::default(), &ready_pod, false);
         assert_eq!(outcome.is_open(), counts, "{ready:?} {started:?}");
         assert_eq!(outcome.is_unknown(), !counts, "{outcome:?}");
-        let outcome = see(&mut Witnesses::default(), &ready_pod, true);
+        let outcome = see(&mut Tracker::default(), &ready_pod, true);
         assert!(outcome.is_open(), "the kubelet has written every status");
         let unready = pod(1, ("False", ready), started);
-        let outcome = see(&mut Witnesses::default(), &unready, false);
+        let outcome = see(&mut Tracker::default(), &unready, false);
         assert!(!outcome.is_open() && !outcome.is_unknown());
     }
     let outcome = see(
-        &mut Witnesses::default(),
+        &mut Tracker::default(),
         &pod(1, ("True", BEFORE), BEFORE),
         false,
     );
-    let reason = "pod cni in kube-system is ready, but the last time in its status is of \
+    let reason = "pod cni in kube-system is ready, but the newest time in its status is from \
                   2026-03-01T11:59:59Z, before the boot at 2026-03-01T12:00:00Z";
     assert_eq!(outcome, Outcome::Unknown(reason.into()));
 }
 
 #[test]
 fn a_pod_whose_status_is_seen_to_be_written_counts_until_a_backup_replaces_it() {
-    let mut witnesses = Witnesses::default();
+    let mut tracker = Tracker::default();
     let earlier = Some("2026-03-01T11:00:00Z");
     let old = pod(5, ("True", BEFORE), BEFORE);
-    assert!(see(&mut witnesses, &old, false).is_unknown());
+    assert!(see(&mut tracker, &old, false).is_unknown());
     let with_a_label = pod(6, ("True", BEFORE), BEFORE);
-    assert!(see(&mut witnesses, &with_a_label, false).is_unknown());
+    assert!(see(&mut tracker, &with_a_label, false).is_unknown());
     let restarted = pod(7, ("True", BEFORE), earlier);
-    assert!(see(&mut witnesses, &restarted, false).is_open());
-    assert!(see(&mut witnesses, &restarted, false).is_open());
-    assert!(see(&mut witnesses, &old, false).is_unknown());
+    assert!(see(&mut tracker, &restarted, false).is_open());
+    assert!(see(&mut tracker, &restarted, false).is_open());
+    assert!(see(&mut tracker, &old, false).is_unknown());
 }
 
 #[test]
@@ -209,5 +213,5 @@ fn a_ready_pod_makes_up_for_those_that_are_from_before_the_boot() {
     let mut pods = pod(1, ("True", BEFORE), BEFORE);
     let another = pod(1, ("True", SINCE), SINCE).remove("1").unwrap();
     pods.insert("2".into(), another);
-    assert!(see(&mut Witnesses::default(), &pods, false).is_open());
+    assert!(see(&mut Tracker::default(), &pods, false).is_open());
 }

@@ -1,4 +1,4 @@
-//! The processes of one check, and their end.
+//! The processes of one check, and how they end.
 
 use std::io;
 use std::process::ExitStatus;
@@ -9,13 +9,13 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::orphans::{Claim, is_reaped, sweep};
-use crate::gate::probe::busy::Hold;
+use crate::gate::probe::slot::SlotGuard;
 
-/// A child that leads a process group, and all its descendants. They are killed when this is dropped: the group at once,
-/// and those that left it as they lose their parents.
+/// A child that leads a process group, and all its descendants. Dropping this kills the group at once, and those that left
+/// it as they lose their parents.
 ///
-/// The number of the group cannot have passed to strangers: Linux does not give it away while the group has a member,
-/// and after that only when it has been through all others.
+/// The number of the group still means this group: Linux does not give it to others while the group has a member, and
+/// after that only when it has used all other numbers.
 #[derive(Debug)]
 pub(super) struct Group {
     leader: Child,
@@ -23,21 +23,17 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn start(command: &mut Command, hold: Hold) -> io::Result<Self> {
-        let claim = Claim::stake()?;
+    pub(super) fn start(command: &mut Command, guard: SlotGuard) -> io::Result<Self> {
+        let claim = Claim::begin()?;
         let leader = command.process_group(0).spawn()?;
-        let number = leader.id().and_then(|id| i32::try_from(id).ok());
-        let number = number.and_then(Pid::from_raw);
-        number.inspect(|number| claim.led_by(*number));
-        let rest = Rest {
+        let number = leader.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        number.inspect(|number| claim.set_leader(*number));
+        let rest = Some(Rest {
             leader: number,
             claim,
-            _hold: hold,
-        };
-        Ok(Self {
-            leader,
-            rest: Some(rest),
-        })
+            _guard: guard,
+        });
+        Ok(Self { leader, rest })
     }
 
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
@@ -62,8 +58,8 @@ impl Drop for Group {
         if rest.is_gone() {
             return;
         }
-        // Killed is not yet dead: a process that waits for a disk or a file server dies when that answers. Waiting
-        // here would stop the whole agent until then.
+        // A process that waits for a disk or a file server only dies when that answers. Waiting for it here would stop the
+        // whole agent.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(rest.gone());
         }
@@ -76,7 +72,7 @@ struct Rest {
     /// Until it has been reaped.
     leader: Option<Pid>,
     claim: Claim,
-    _hold: Hold,
+    _guard: SlotGuard,
 }
 
 impl Rest {
@@ -92,8 +88,8 @@ impl Rest {
     }
 
     fn is_gone(&mut self) -> bool {
-        // The leader first, because what it leaves comes here with its death. And only until it is gone, because its
-        // number may then become another child's.
+        // The leader first, because what it leaves comes here with its death; and only until it is gone, because another
+        // child may get its number.
         self.leader = self.leader.filter(|leader| !is_reaped(*leader));
         let others = sweep();
         self.leader.is_none() && !others.contains(&self.claim.mark())

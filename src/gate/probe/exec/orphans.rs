@@ -2,8 +2,8 @@
 //!
 //! A program that changes its process group or session (`timeout`, `setsid`, a daemon) is not killed with the group of
 //! its check. It comes here when its parent dies, because this process is PID 1 or a subreaper. So do processes that no
-//! check started: where this is PID 1, what `kubectl exec` leaves behind; or the children of a shell that became this
-//! program. All of them are reaped. Only those that bear the [`Mark`] of a check that has ended are killed.
+//! check started: what `kubectl exec` leaves behind, where this is PID 1; or the children of a shell that became this
+//! program. All of them are reaped. Only those with the [`Mark`] of a check that has ended are killed.
 
 use std::fs;
 use std::io;
@@ -19,17 +19,17 @@ use rustix::process::{
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
-/// How long the end of this process waits for what checks have left. What is killed is gone at once, as a rule.
+/// How long the end of this process waits for what checks have left, which is usually gone as soon as it is killed.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
-/// Who takes longer to start a program hangs, in execve(2) and so with its own mark: others need not wait for it.
+/// A start that takes longer hangs, in execve(2) and so with its own mark: other starts need not wait for it.
 const LONGEST_START: Duration = Duration::from_millis(500);
 
-/// Tells the processes of one check from all others: their soft limit of file locks.
+/// Marks the processes of one check: their soft limit of file locks.
 ///
-/// Linux has not enforced this limit since 2.4.25 (getrlimit(2)), but every process inherits it, whatever happens to
-/// its group, session, parent and environment. A variable in the environment would be lost with `env -i`, in programs
-/// that write their status over it, and for a moment in each execve(2). Reading it can hang.
+/// Linux has not enforced this limit since 2.4.25 (getrlimit(2)), but every process inherits it, even if its group,
+/// session, parent or environment changes. An environment variable would be lost with `env -i`, in programs that write
+/// their status over it, and for a moment in each execve(2); and reading it can hang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark(u64);
 
@@ -37,14 +37,13 @@ pub(super) struct Mark(u64);
 const MARKED: u64 = 0x756e_7461;
 
 impl Mark {
-    /// A new one.
     fn next() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Self(MARKED << 32 | u64::from(NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Whatever this process starts from now on bears it.
-    fn hand_down(self) {
+    /// Whatever this process starts from now on has this mark.
+    fn set_for_children(self) {
         let limit = Rlimit {
             current: Some(self.0),
             ..getrlimit(Resource::Locks)
@@ -53,7 +52,7 @@ impl Mark {
         let _ = setrlimit(Resource::Locks, limit);
     }
 
-    /// From a file that never blocks and that everybody may read.
+    /// Read from a file that never blocks and that everybody may read.
     fn of(process: Pid) -> Option<Self> {
         let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
         let locks = limits
@@ -70,7 +69,7 @@ struct Running {
     mark: Mark,
     /// The child of this process that the check waits for; unknown while it is being started.
     leader: Option<Pid>,
-    /// Whether all that bears the mark is to be killed.
+    /// Whether all processes with the mark must be killed.
     ended: bool,
 }
 
@@ -79,13 +78,13 @@ fn running() -> MutexGuard<'static, Vec<Running>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps what bears the mark of one check alive until [`Claim::end`]. Dropped when the last process is gone.
+/// Keeps the processes of one check alive until [`Claim::end`]. Dropped when the last process is gone.
 #[derive(Debug)]
 pub(super) struct Claim(Mark);
 
 impl Claim {
-    /// For the program that is started next; see [`in_turn`].
-    pub(super) fn stake() -> io::Result<Self> {
+    /// For the program that is started next; see [`start_alone`].
+    pub(super) fn begin() -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
         let mark = Mark::next();
         running().push(Running {
@@ -93,12 +92,12 @@ impl Claim {
             leader: None,
             ended: false,
         });
-        mark.hand_down();
+        mark.set_for_children();
         Ok(Self(mark))
     }
 
-    /// Leaves the child `leader` to whoever waits for it.
-    pub(super) fn led_by(&self, leader: Pid) {
+    /// Whoever waits for the child `leader` reaps it.
+    pub(super) fn set_leader(&self, leader: Pid) {
         self.change(|check| check.leader = Some(leader));
     }
 
@@ -124,9 +123,9 @@ impl Drop for Claim {
     }
 }
 
-/// Starts a program, on the thread of the caller, while no other check starts one: a mark is handed down to whatever
-/// this process starts next. May wait for [`LONGEST_START`].
-pub(super) fn in_turn<T>(start: impl FnOnce() -> T) -> T {
+/// Starts a program, on the thread of the caller, while no other check starts one: whatever this process starts next gets
+/// the mark. May wait for [`LONGEST_START`].
+pub(super) fn start_alone<T>(start: impl FnOnce() -> T) -> T {
     static STARTING: Mutex<Option<(ThreadId, Instant)>> = Mutex::new(None);
     static STARTED: Condvar = Condvar::new();
     let starting = || STARTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,10 +147,10 @@ pub(super) fn in_turn<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Reaps the dead and kills what ended checks have left. Gives the marks of those that were killed and are not gone.
+/// Reaps the dead and kills what ended checks have left. Returns the marks of those that were killed and are not gone.
 ///
-/// Their children come here as they die, so that this is to be repeated at each death. A parent's children change hands
-/// before its own death is reported (Linux kernel/exit.c, `exit_notify`).
+/// Their children come here as they die, so this must be repeated at each death. A parent's children come here before its
+/// own death is reported (Linux kernel/exit.c, `exit_notify`).
 pub(super) fn sweep() -> Vec<Mark> {
     // Held to the end, so that no other sweep reaps what this one is about to kill: its number could be given away.
     let running = running();
@@ -172,7 +171,7 @@ pub(super) fn sweep() -> Vec<Mark> {
 /// The children of the main thread: all that came here, and those leaders whose thread has ended. A child that is just
 /// being started belongs to the thread that starts it.
 fn adopted() -> Vec<Pid> {
-    // By the thread's number in this PID namespace: where `/proc` is of another one, all numbers in it are others.
+    // By the thread's number in this PID namespace. A `/proc` of another namespace has other numbers.
     let children = fs::read_to_string(format!("/proc/self/task/{}/children", getpid()));
     let children = children.unwrap_or_default();
     let numbers = children.split_whitespace();
@@ -187,8 +186,8 @@ pub(super) fn is_reaped(child: Pid) -> bool {
     !matches!(waitid(WaitId::Pid(child), options), Ok(None))
 }
 
-/// Kills it with its group at one blow, because a fork bomb is faster than single blows; but alone if the group is not its
-/// check's.
+/// Kills it together with its group, because a fork bomb is faster than single kills; but alone if the group is not that of
+/// its check.
 fn kill(child: Pid, is_ended: impl Fn(Mark) -> bool) {
     let is_left = |group: Pid| {
         let founder_is_gone = !fs::exists(format!("/proc/{group}")).unwrap_or(true);
@@ -196,7 +195,7 @@ fn kill(child: Pid, is_ended: impl Fn(Mark) -> bool) {
     };
     let group = group_of(&child.to_string());
     let group = group.filter(|group| Some(*group) != group_of("self") && is_left(*group));
-    // Refused only if it has another user by now. Then it is left until it ends.
+    // Refused only if it has another user by now. Then it lives until it ends by itself.
     let _ = match group {
         Some(group) => kill_process_group(group, Signal::KILL),
         None => kill_process(child, Signal::KILL),
@@ -211,9 +210,9 @@ fn group_of(process: &str) -> Option<Pid> {
     Pid::from_raw(fields.split_whitespace().nth(2)?.parse().ok()?)
 }
 
-/// Sweeps at each death of a child, for ever: what loses its parent while a check runs, and what no check started, must
-/// not stay a zombie either.
-pub(crate) async fn tend() -> io::Error {
+/// Sweeps at each death of a child, for ever: processes that lose their parent while a check runs, or that no check
+/// started, must not stay zombies.
+pub(crate) async fn reap_orphans() -> io::Error {
     // Listens before it looks, so that no death falls between the two.
     let mut deaths = match signal(SignalKind::child()) {
         Ok(deaths) => deaths,
@@ -225,14 +224,14 @@ pub(crate) async fn tend() -> io::Error {
     }
 }
 
-/// Waits for a moment until nothing is left of the checks, all of which have been dropped. What is left would outlive this
+/// Waits for a moment until nothing is left of the checks, which have all been dropped. What is left would outlive this
 /// process.
-pub(crate) async fn finish() {
-    let finished = async {
+pub(crate) async fn wait_for_leftovers() {
+    let gone = async {
         while !(running().is_empty() && sweep().is_empty()) {
             // No signal tells of the end of a check that is still being started.
             sleep(Duration::from_millis(5)).await;
         }
     };
-    let _ = timeout(LAST_WAIT, finished).await;
+    let _ = timeout(LAST_WAIT, gone).await;
 }

@@ -7,15 +7,13 @@ use rustix::buffer::spare_capacity;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
-/// How much is kept, in bytes, like the kubelet; but the end and not the beginning, because the last line says most.
+/// How much is kept, in bytes. The kubelet keeps as much of the beginning; but the last line says most.
 const KEPT: usize = 10 * 1024;
 /// What a pipe holds by default (pipe(7)): all that an exited program can have left unread.
 const PIPE_CAPACITY: usize = 64 * 1024;
 
-/// The end of a program's output.
-///
-/// The pipe is read for as long as the program runs and the rest is thrown away: a program that prints more than is
-/// kept neither blocks nor dies of it.
+/// The end of a program's output. The pipe is read for as long as the program runs, so that a program that prints more
+/// than is kept neither blocks nor fails.
 #[derive(Debug)]
 pub(super) struct Output {
     pipe: Receiver,
@@ -41,12 +39,11 @@ impl Output {
         }
     }
 
-    /// Reads what is there, without waiting: someone may hold the writing end still. They may even be writing, which
-    /// is why there is an end to it.
+    /// Reads what is there, without waiting and only once: others may still hold the writing end, and may still write.
     pub(super) fn read_rest(&mut self) {
         self.kept.reserve(PIPE_CAPACITY);
-        // Not the runtime's `try_read`, which finds nothing before the runtime has seen that something came. An error
-        // means that nothing is there.
+        // Not the runtime's `try_read`, which finds nothing before the runtime has seen an event. An error means that the
+        // pipe is empty.
         let _ = rustix::io::read(&self.pipe, spare_capacity(&mut self.kept));
         self.forget_beginning();
     }

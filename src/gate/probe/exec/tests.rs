@@ -5,6 +5,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
+use crate::gate::Outcome;
 use crate::gate::probe::testing::soon;
 
 mod orphans;
@@ -16,7 +17,7 @@ fn exec(command: &[&str]) -> Exec {
 }
 
 async fn outcome(command: &[&str]) -> Outcome {
-    soon(check(&exec(command), &Busy::default())).await
+    soon(check(&exec(command), &Slot::default())).await.into()
 }
 
 async fn shell(script: &str) -> Outcome {
@@ -57,7 +58,7 @@ async fn dropped_after(script: &str) -> Vec<i32> {
         writing.to_str().unwrap(),
         written.to_str().unwrap(),
     ]);
-    let busy = Busy::default();
+    let slot = Slot::default();
     let appeared = async {
         while !written.exists() {
             // Nothing tells of it; `soon` is the deadline.
@@ -66,7 +67,7 @@ async fn dropped_after(script: &str) -> Vec<i32> {
     };
     soon(async {
         tokio::select! {
-            outcome = check(&spec, &busy) => panic!("did not wait: {outcome:?}"),
+            outcome = check(&spec, &slot) => panic!("did not wait: {outcome:?}"),
             () = appeared => {}
         }
     })
@@ -221,10 +222,10 @@ async fn grandchildren_are_reaped_too() {
 
 #[tokio::test]
 async fn while_something_of_the_last_run_is_left_there_is_no_other_run() {
-    let (spec, busy) = (exec(&["/bin/true"]), Busy::default());
-    let left = busy.hold().await.unwrap();
-    let outcome = soon(check(&spec, &busy)).await;
-    assert!(outcome.message().contains("has not ended"), "{outcome:?}");
+    let (spec, slot) = (exec(&["/bin/true"]), Slot::default());
+    let left = slot.acquire().await.unwrap();
+    let reason = soon(check(&spec, &slot)).await.unwrap_err();
+    assert!(reason.contains("has not ended"), "{reason}");
     drop(left);
-    assert!(soon(check(&spec, &busy)).await.is_open());
+    assert!(soon(check(&spec, &slot)).await.is_ok());
 }

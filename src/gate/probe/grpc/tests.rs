@@ -1,3 +1,5 @@
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::combinators::BoxBody;
@@ -12,12 +14,13 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::health_reporter;
 
 use super::*;
+use crate::gate::Outcome;
 use crate::gate::probe::testing::{dropping_closes, http, listen, refuse, serve, soon};
 
 type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 async fn check(spec: &Grpc) -> Outcome {
-    super::check(spec, &Busy::default()).await
+    Box::pin(super::check(spec, &Slot::default())).await.into()
 }
 
 fn spec(port: u16, service: &str) -> Grpc {

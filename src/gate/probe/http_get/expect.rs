@@ -1,6 +1,4 @@
-//! What an answer must be. Pure.
-
-use std::ops::ControlFlow;
+//! What is expected of an answer. Pure.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -8,42 +6,29 @@ use serde_json::Value;
 use crate::config::Expect;
 use crate::text::excerpt;
 
-/// Most of a body that is read, in bytes. The kubelet's 10 KiB would cut off the full status of a Cilium agent.
+/// Bytes of a body that are read. The kubelet's 10 KiB would cut off the full status of a Cilium agent.
 const BODY_LIMIT: usize = 1024 * 1024;
-/// The same where nothing is expected of it: as the kubelet does (pkg/probe/http `maxRespBodyLength`).
+/// The same where nothing is expected of the body, as in the kubelet (pkg/probe/http `maxRespBodyLength`).
 const UNEXPECTED_BODY_LIMIT: usize = 10 * 1024;
 
 /// The beginning of a body.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Body {
-    limit: usize,
     bytes: Vec<u8>,
-    truncated: bool,
+    pub(super) truncated: bool,
 }
 
 impl Body {
-    pub(super) fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            bytes: Vec::new(),
-            truncated: false,
-        }
-    }
-
-    /// Takes in what arrived, up to the limit; breaks when no more is wanted.
-    pub(super) fn take(&mut self, data: &[u8]) -> ControlFlow<()> {
-        let room = self.limit - self.bytes.len();
+    /// Adds what arrived, and truncates it at `limit`.
+    pub(super) fn add(&mut self, data: &[u8], limit: usize) {
+        let room = limit - self.bytes.len();
         self.bytes.extend_from_slice(&data[..data.len().min(room)]);
-        if data.len() > room {
-            self.truncated = true;
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+        self.truncated = data.len() > room;
     }
 }
 
-/// Whether `status` is expected by its own number: then it is an answer, even if it is a redirect's. A range such as
-/// `200-399` says no more than that redirects are no failure, and they are followed.
+/// Whether `status` is expected by its own number. A redirect that is named so is the answer. A range such as `200-399`
+/// only says that redirects are no failure: they are followed.
 pub(super) fn names(expect: &Expect, status: StatusCode) -> bool {
     let code = status.as_u16();
     expect
@@ -52,20 +37,16 @@ pub(super) fn names(expect: &Expect, status: StatusCode) -> bool {
         .any(|range| (range.first, range.last) == (code, code))
 }
 
-/// The status must be in one of the ranges.
 pub(super) fn status(expect: &Expect, status: StatusCode) -> Result<(), String> {
-    if expect
-        .status
-        .iter()
-        .any(|range| range.contains(status.as_u16()))
-    {
+    let mut ranges = expect.status.iter();
+    if ranges.any(|range| range.contains(status.as_u16())) {
         return Ok(());
     }
     let ranges: Vec<_> = expect.status.iter().map(ToString::to_string).collect();
     Err(format!("{status}, expected {}", ranges.join(", ")))
 }
 
-/// How much of the body is of interest, in bytes.
+/// How much of the body is read, in bytes.
 pub(super) fn body_limit(expect: &Expect) -> usize {
     if expect.text.is_some() || !expect.json.is_empty() {
         BODY_LIMIT
@@ -74,7 +55,6 @@ pub(super) fn body_limit(expect: &Expect) -> usize {
     }
 }
 
-/// The body must contain the text and have the JSON values.
 pub(super) fn body(expect: &Expect, body: &Body) -> Result<(), String> {
     if let Some(text) = &expect.text {
         contains(body, text)?;
@@ -99,12 +79,12 @@ fn contains(body: &Body, text: &str) -> Result<(), String> {
     if String::from_utf8_lossy(&body.bytes).contains(text) {
         return Ok(());
     }
-    let place = if body.truncated {
-        format!("the first {BODY_LIMIT} bytes of the body do")
+    let text = excerpt(text);
+    Err(if body.truncated {
+        format!("the first {BODY_LIMIT} bytes of the body do not contain \"{text}\"")
     } else {
-        "the body does".into()
-    };
-    Err(format!("{place} not contain \"{}\"", excerpt(text)))
+        format!("the body does not contain \"{text}\"")
+    })
 }
 
 fn equals(document: &Value, pointer: &str, expected: &Value) -> Result<(), String> {
@@ -125,8 +105,8 @@ mod tests {
     use crate::config::StatusRange;
 
     fn body_of(bytes: &[u8]) -> Body {
-        let mut body = Body::new(BODY_LIMIT);
-        let _ = body.take(bytes);
+        let mut body = Body::default();
+        body.add(bytes, BODY_LIMIT);
         body
     }
 

@@ -4,32 +4,29 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Uri};
 
 use crate::config::{Endpoint, HttpGet, Scheme};
-use crate::gate::probe::connect::{authority, unbracketed};
-use crate::text::excerpt;
+use crate::gate::probe::connect::requested_host;
+use crate::text::{excerpt, unbracketed};
 
 /// The parts of a request that a redirect can change.
 #[derive(Debug, PartialEq)]
-pub(super) struct Target {
+pub struct Target {
     pub(super) endpoint: Endpoint,
     pub(super) scheme: Scheme,
     pub(super) path: PathAndQuery,
-    /// What the `Host` header says.
+    /// The `Host` header.
     host: String,
 }
 
 impl Target {
-    /// The first request. `Host` is the configured one, else where the connection goes; a unix socket is `localhost`.
-    pub(super) fn new(spec: &HttpGet) -> Result<Self, String> {
-        let configured = spec
-            .http_headers
-            .iter()
-            .find(|header| header.name.eq_ignore_ascii_case("host"))
-            .map(|header| header.value.clone());
+    /// The first request. `Host` is the configured one, else where the connection goes.
+    pub fn new(spec: &HttpGet) -> Result<Self, String> {
+        let mut headers = spec.http_headers.iter();
+        let configured = headers.find(|header| header.name.eq_ignore_ascii_case("host"));
         Ok(Self {
-            host: configured.unwrap_or_else(|| match &spec.endpoint {
-                Endpoint::Tcp { host, port } => authority(host, *port),
-                Endpoint::Unix { .. } => "localhost".into(),
-            }),
+            host: configured.map_or_else(
+                || requested_host(&spec.endpoint),
+                |header| header.value.clone(),
+            ),
             endpoint: spec.endpoint.clone(),
             scheme: spec.scheme,
             path: path(&spec.path)?,
@@ -41,7 +38,7 @@ impl Target {
             .map_err(|_| format!("Host {} cannot be sent", excerpt(&self.host)))
     }
 
-    /// The name that TLS asks for: where the connection goes, not what `Host` says, as with the kubelet.
+    /// The name that TLS asks for: where the connection goes, and not the `Host` header, as in the kubelet.
     pub(super) fn tls_name(&self) -> &str {
         match &self.endpoint {
             Endpoint::Tcp { host, .. } => unbracketed(host),
@@ -49,10 +46,9 @@ impl Target {
         }
     }
 
-    /// The target of a redirect, or why it is not followed.
-    ///
-    /// Over TCP the name of the host must stay the same, whatever the port and scheme (pkg/probe/http/http.go,
-    /// `RedirectChecker`). A unix socket has no host: there an absolute location must name what `Host` said.
+    /// The target of a redirect, or why it is not followed. Over TCP the host name must stay the same, and port and
+    /// scheme may change (pkg/probe/http/http.go, `RedirectChecker`). A unix socket has no host: there an absolute location
+    /// must name the `Host` header.
     pub(super) fn follow(&self, location: &str) -> Result<Self, String> {
         let location = location.split('#').next().unwrap_or_default();
         if let Some((scheme, rest)) = split_scheme(location) {
@@ -85,28 +81,22 @@ impl Target {
             Scheme::Http => 80,
             Scheme::Https => 443,
         };
-        let (endpoint, same) = match &self.endpoint {
-            Endpoint::Tcp { host, .. } => (
-                Endpoint::Tcp {
-                    host: host.clone(),
-                    port: port(to, default_port).ok_or("not a location")?,
-                },
-                unbracketed(host).eq_ignore_ascii_case(unbracketed(to.host())),
-            ),
-            unix @ Endpoint::Unix { .. } => {
-                (unix.clone(), self.host.eq_ignore_ascii_case(to.as_str()))
+        let mut endpoint = self.endpoint.clone();
+        let is_same_host = match &mut endpoint {
+            Endpoint::Tcp { host, port } => {
+                *port = port_of(to, default_port).ok_or("not a location")?;
+                unbracketed(host).eq_ignore_ascii_case(unbracketed(to.host()))
             }
+            Endpoint::Unix { .. } => self.host.eq_ignore_ascii_case(to.as_str()),
         };
-        if !same {
+        if !is_same_host {
             return Err("another host".into());
         }
+        let path = location.path_and_query().cloned();
         Ok(Self {
             endpoint,
             scheme,
-            path: location
-                .path_and_query()
-                .cloned()
-                .unwrap_or(PathAndQuery::from_static("/")),
+            path: path.unwrap_or(PathAndQuery::from_static("/")),
             host: without_user(to).to_owned(),
         })
     }
@@ -124,8 +114,8 @@ fn without_user(authority: &Authority) -> &str {
     text.rsplit_once('@').map_or(text, |(_, host)| host)
 }
 
-/// The port, or `default` where there is none; nothing where it is no number, which [`Authority::port`] would ignore.
-fn port(authority: &Authority, default: u16) -> Option<u16> {
+/// The port, or `default` where there is none; `None` where it is not a number, which [`Authority::port`] ignores.
+fn port_of(authority: &Authority, default: u16) -> Option<u16> {
     let port = without_user(authority).strip_prefix(authority.host())?;
     match port.trim_start_matches(':') {
         "" => Some(default),
@@ -154,14 +144,9 @@ fn resolve(base: &PathAndQuery, location: &str) -> String {
     if path.is_empty() {
         return format!("{}{query}", base.path());
     }
-    let directory = base
-        .path()
-        .rsplit_once('/')
-        .map_or("", |(before, _)| before);
-    let merged = if path.starts_with('/') {
-        path.to_owned()
-    } else {
-        format!("{directory}/{path}")
+    let merged = match base.path().rsplit_once('/') {
+        Some((directory, _)) if !path.starts_with('/') => format!("{directory}/{path}"),
+        _ => path.to_owned(),
     };
     format!("{}{query}", without_dots(&merged))
 }

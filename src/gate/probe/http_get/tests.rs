@@ -8,13 +8,14 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
 use crate::config::{Endpoint, HttpHeader, StatusRange};
+use crate::gate::Outcome;
 use crate::gate::probe::testing::{http, http_unix, soon};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const UNAVAILABLE: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
 async fn check(spec: &HttpGet) -> Outcome {
-    super::check(spec, &Busy::default()).await
+    Box::pin(super::check(spec, &Slot::default())).await.into()
 }
 
 fn spec(port: u16) -> HttpGet {
@@ -158,8 +159,9 @@ async fn an_answer_may_depend_on_a_header() {
 
 #[tokio::test]
 async fn what_cannot_be_sent_closes_the_gate() {
+    let port = http(|_| OK.into()).await;
     for (name, value) in [("a b", "c"), ("a", "b\nc"), ("host", "b\nc")] {
-        let outcome = check(&with_headers(1, &[(name, value)])).await;
+        let outcome = check(&with_headers(port, &[(name, value)])).await;
         assert!(outcome.message().ends_with("cannot be sent"), "{outcome:?}");
     }
     for path in ["", "healthz", "/a b", "*"] {

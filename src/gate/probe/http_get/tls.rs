@@ -1,5 +1,5 @@
-//! TLS that trusts whoever answers, as the kubelet's probes do: the certificate of a port on the own node proves
-//! nothing that the port does not.
+//! TLS that accepts any certificate, as the kubelet's probes do: a certificate proves nothing more about a port on the own
+//! node.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, Signature
 use crate::gate::probe::connect::Stream;
 use crate::text::{excerpt, plain};
 
-/// Speaks TLS over `stream` and asks for `name`: in the handshake if it is a DNS name, else not at all.
+/// Speaks TLS over `stream`. The handshake asks for `name` if that is a DNS name.
 pub(super) async fn handshake(
     stream: Box<dyn Stream>,
     name: &str,
@@ -31,7 +31,7 @@ pub(super) async fn handshake(
     Ok(Box::new(stream))
 }
 
-/// One for all probes, with its own provider: it must work whatever the process has installed.
+/// Shared by all probes, with a provider of its own, as the process may have installed none.
 fn config() -> Result<Arc<ClientConfig>, Error> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, Error>> = OnceLock::new();
     CONFIG

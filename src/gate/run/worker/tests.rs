@@ -6,10 +6,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::config::{Check, CniConfig, FileCheck, Schedule};
+use crate::config::{CniConfig, FileCheck, ProbeHandler, Schedule};
 use crate::gate::State;
 use crate::gate::probe::testing::soon;
-use crate::gate::report::{Evaluation, Place, Update};
+use crate::gate::report::{Evaluation, Source, Update};
 
 const CONFLIST: &str = r#"{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "p"}]}"#;
 
@@ -26,27 +26,27 @@ impl Watched {
     fn file() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ready");
-        let check = Check::File(FileCheck {
+        let handler = ProbeHandler::File(FileCheck {
             path: path.clone(),
             newer_than_boot: false,
         });
-        Self::new(check, path, dir)
+        Self::new(handler, path, dir)
     }
 
     fn cni_config() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("10-n.conflist");
-        let check = Check::CniConfig(CniConfig {
+        let handler = ProbeHandler::CniConfig(CniConfig {
             dir: dir.path().into(),
             ..CniConfig::default()
         });
-        Self::new(check, path, dir)
+        Self::new(handler, path, dir)
     }
 
-    fn new(check: Check, path: PathBuf, dir: TempDir) -> Self {
+    fn new(handler: ProbeHandler, path: PathBuf, dir: TempDir) -> Self {
         let spec = Probe {
             name: "watched".into(),
-            check,
+            handler,
             schedule: Schedule {
                 initial_delay: Duration::ZERO,
                 period: Duration::from_hours(1),
@@ -56,13 +56,13 @@ impl Watched {
             },
         };
         let (sender, updates) = mpsc::channel(16);
-        let place = Place {
+        let source = Source {
             evaluation: Evaluation::begin(),
-            condition: 0,
+            index: 0,
         };
-        let reporter = Reporter::new(place, sender);
+        let reporter = Reporter::new(source, sender);
         let mut task = JoinSet::new();
-        task.spawn(run(spec, Busy::default(), reporter));
+        task.spawn(run(spec, Slot::default(), reporter));
         Self {
             path,
             updates,
@@ -93,13 +93,13 @@ async fn every_change_of_a_burst_is_looked_at_however_many_there_are_between_two
 #[test]
 fn whoever_writes_without_end_is_looked_at_twenty_times_a_second() {
     let start = Instant::now();
-    let mut glances = GLANCES;
+    let mut early = EARLY;
     let mut taken = 0;
     let mut now = start;
     while now < start + Duration::from_secs(1) {
-        glances.take(now);
+        early.take(now);
         taken += 1;
-        now = glances.next_at(now).unwrap_or(now);
+        now = early.next_at(now).unwrap_or(now);
     }
     assert_eq!(taken, 20 + 19, "20 at once, then one after each 50 ms");
 }

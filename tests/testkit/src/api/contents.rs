@@ -1,4 +1,4 @@
-//! What the stand-in holds, seen and changed as by another client.
+//! Reads and changes the objects of the stand-in, as another client would.
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
@@ -35,13 +35,12 @@ impl ApiServer {
         self.update(NODES, name, change)
     }
 
-    /// Ends a Node.
+    /// Deletes a Node.
     pub fn delete_node(&self, name: &str) {
         let id = Id::node(name);
         self.write(|store| store.delete(&id).expect("an existing Node"));
     }
 
-    /// The Node as stored, if there is one.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<Value> {
         self.shared
@@ -52,7 +51,7 @@ impl ApiServer {
             .cloned()
     }
 
-    /// Everything that the Node has been since it was first created, in its order; nothing is left out.
+    /// Every version of the Node since it was first created, in order.
     #[must_use]
     pub fn revisions(&self, name: &str) -> Vec<Revision> {
         self.shared
@@ -62,8 +61,8 @@ impl ApiServer {
             .collect()
     }
 
-    /// Returns the Node as soon as `wanted` says so, and fails after [`DEADLINE`]. A state that is gone at once may
-    /// not be seen.
+    /// Waits until `wanted` is true for the Node, and returns it; fails after [`DEADLINE`]. May miss a short-lived
+    /// state.
     pub async fn wait_for_node(
         &self,
         name: &str,

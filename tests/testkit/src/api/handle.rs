@@ -1,4 +1,4 @@
-//! One request: recorded, checked, carried out, answered.
+//! Records, checks and executes one request, and answers it.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -23,7 +23,7 @@ use super::upstream::line;
 use super::watch::Watch;
 use super::{Request, Shared};
 
-/// The stand-in's own never fail; those of a real server behind it do.
+/// A body of the stand-in never fails. A body of the real server behind it can fail.
 pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// Fails only when the request could not be read.
@@ -46,7 +46,7 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// Its place among the requests.
+/// The index of the request.
 fn record(request: Request, shared: &Shared) -> usize {
     let mut index = 0;
     shared.requests.send_modify(|all| {
@@ -190,7 +190,7 @@ fn reply(reply: Reply) -> Response<Body> {
     response
 }
 
-/// These events, and no end.
+/// These events, in a stream that does not end.
 fn stalled(events: &[Value]) -> Body {
     let events: String = events.iter().map(line).collect();
     let frame = (!events.is_empty()).then(|| Ok(Frame::data(events.into())));

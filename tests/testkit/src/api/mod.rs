@@ -1,8 +1,7 @@
-//! A stand-in for the API server, in this process: Nodes, `CSINode`s, and whatever a test wants to go wrong.
+//! A stand-in for the API server, in this process, with Nodes, `CSINode`s and the faults that a test asks for.
 //!
-//! What it claims about status codes and messages is checked against the real API server by the test
-//! `api_stand_in`. Unlike that, it adds no taint of its own to a new Node, keeps no managed fields, has no
-//! `nodes/status`, and knows of the patch types only JSON Patch.
+//! The test `api_stand_in` compares its status codes and messages with those of the real API server. Unlike the real
+//! server, it adds no taint to a new Node, keeps no managed fields, has no `nodes/status`, and accepts only JSON Patch.
 
 mod contents;
 mod handle;
@@ -50,14 +49,14 @@ use crate::tls::{self, Authority};
 /// The token in the kubeconfig files of the stand-in.
 pub const TOKEN: &str = "stand-in";
 
-/// What kind of server the stand-in is.
+/// The features of the stand-in.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Default true: TLS.
+    /// Whether it uses TLS. The default is true.
     pub tls: bool,
-    /// Default true: HTTP/2 beside HTTP/1.1, by ALPN or, without TLS, by prior knowledge.
+    /// Whether it offers HTTP/2, by ALPN or, without TLS, by prior knowledge. The default is true.
     pub http2: bool,
-    /// Default true; false: refuses `sendInitialEvents`, like a server whose `WatchList` feature gate is off.
+    /// Whether it accepts `sendInitialEvents`, as a server with the feature gate `WatchList` does. The default is true.
     pub streaming_lists: bool,
 }
 
@@ -80,20 +79,20 @@ pub struct ApiServer {
     _task: JoinSet<()>,
 }
 
-/// What the connections share with the owner.
+/// Shared by the owner and its connections.
 struct Shared {
     streaming_lists: bool,
-    /// Whether `dryRun` is heeded.
+    /// Whether `dryRun` has an effect.
     dry_runs: AtomicBool,
     http2: bool,
-    /// `None`: the stand-in carries requests out itself.
+    /// `None` if the stand-in executes requests itself.
     upstream: Option<Upstream>,
     store: Sender<Store>,
     requests: Sender<Vec<Request>>,
     script: Mutex<Script>,
-    /// `None`: every request is welcome.
+    /// `None` if it accepts every token.
     tokens: Mutex<Option<HashSet<String>>>,
-    /// `None`: plain text.
+    /// `None` without TLS.
     tls: Mutex<Option<TlsAcceptor>>,
     /// Counts the calls that reset all connections.
     resets: Sender<usize>,
@@ -105,8 +104,8 @@ impl ApiServer {
         Self::start_with(options, None).await
     }
 
-    /// A man in the middle, before a real server that carries out whatever is not scripted: what is scripted here goes
-    /// wrong, the rest is the real server's. It has certificates of its own and holds no objects.
+    /// A man in the middle: a real server executes every request for which the test gives no answer. It has its own
+    /// certificates and holds no objects.
     pub async fn before(cluster: &Cluster) -> Result<Self> {
         let upstream = Upstream::new(cluster).await?;
         Self::start_with(Options::default(), Some(upstream)).await
@@ -139,13 +138,12 @@ impl ApiServer {
         })
     }
 
-    /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Writes a kubeconfig file, `ca.crt` and `token` into `dir`, and returns the path of the first.
+    /// Writes a kubeconfig file, `ca.crt` and `token` into `dir`, and returns the path of the kubeconfig file.
     pub fn kubeconfig(&self, dir: &Path) -> Result<PathBuf> {
         let scheme = if self.options.tls { "https" } else { "http" };
         let url = format!("{scheme}://{}", self.address);
@@ -154,13 +152,13 @@ impl ApiServer {
         kubeconfig::write(dir, &url, authority.as_deref(), &credentials)
     }
 
-    /// The certificate of its authority, PEM.
+    /// The certificate of its authority, in PEM.
     #[must_use]
     pub fn authority(&self) -> String {
         self.authority.lock().unwrap().pem()
     }
 
-    /// Takes a new authority and server certificate; connections that are open stay so.
+    /// Changes the authority and the server certificate. Open connections stay open.
     pub fn rotate_certificates(&self) -> Result<()> {
         let authority = Authority::new()?;
         *self.shared.tls.lock().unwrap() = acceptor(&self.options, &authority, Duration::ZERO)?;
@@ -168,7 +166,7 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Takes a server certificate that becomes valid only so much later.
+    /// Changes to a server certificate that becomes valid after `time`.
     pub fn take_certificate_valid_in(&self, time: Duration) -> Result<()> {
         let authority = self.authority.lock().unwrap();
         *self.shared.tls.lock().unwrap() = acceptor(&self.options, &authority, time)?;
@@ -181,13 +179,13 @@ impl ApiServer {
         *self.shared.tokens.lock().unwrap() = Some(tokens);
     }
 
-    /// All requests so far, in the order in which they arrived.
+    /// All requests so far, in the order of arrival.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.shared.requests.borrow().clone()
     }
 
-    /// Returns the requests as soon as `wanted` says so, and fails after [`DEADLINE`].
+    /// Waits until `wanted` is true for the requests, and returns them; fails after [`DEADLINE`].
     pub async fn wait_for_requests(
         &self,
         mut wanted: impl FnMut(&[Request]) -> bool,
@@ -199,23 +197,23 @@ impl ApiServer {
         }
     }
 
-    /// Answers the next `count` requests with this verb so. Of several answers for one verb, the first goes first.
+    /// Sets the answer to the next `count` requests with this verb. Several answers for one verb are used in order.
     pub fn respond_next(&self, verb: Verb, count: usize, answer: Answer) {
         self.respond_next_to(verb, "", count, answer);
     }
 
-    /// The same for requests whose path ends so.
+    /// The same for requests whose path ends with `path`.
     pub fn respond_next_to(&self, verb: Verb, path: &str, count: usize, answer: Answer) {
         let mut script = self.shared.script.lock().unwrap();
         script.add(verb, path, count, answer);
     }
 
-    /// Forgets the answers that are still to be given.
+    /// Forgets the answers that were set and not used.
     pub fn respond_as_usual(&self) {
         self.shared.script.lock().unwrap().clear();
     }
 
-    /// Carries out what it is asked for with `dryRun`, like no server that is known.
+    /// Executes requests with `dryRun` like others. No known server does that.
     pub fn ignore_dry_runs(&self) {
         self.shared.dry_runs.store(false, Ordering::Relaxed);
     }

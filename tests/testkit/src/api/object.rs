@@ -9,7 +9,7 @@ pub struct Resource {
     api_version: &'static str,
     kind: &'static str,
     plural: &'static str,
-    /// Whether a deletion is answered with the object instead of a `Status`.
+    /// Whether the answer to a deletion is the object instead of a `Status`.
     pub(super) returns_deleted: bool,
 }
 
@@ -32,7 +32,7 @@ pub const CSI_NODES: Resource = Resource {
 impl Resource {
     const ALL: [Self; 2] = [NODES, CSI_NODES];
 
-    /// That of `path`, with what follows its own path.
+    /// The kind of `path`, with the rest of the path.
     pub(super) fn of(path: &str) -> Option<(Self, &str)> {
         Self::ALL
             .into_iter()
@@ -82,12 +82,12 @@ impl Id {
         Self::new(NODES, name)
     }
 
-    /// As a message names it: `nodes "NAME"`, `csinodes.storage.k8s.io "NAME"`.
+    /// The name in a message: `nodes "NAME"`, `csinodes.storage.k8s.io "NAME"`.
     pub(super) fn of_resource(&self) -> String {
         self.quoted(self.resource.plural)
     }
 
-    /// As the message of a validation names it: `Node "NAME"`, `CSINode.storage.k8s.io "NAME"`.
+    /// The name in the message of a validation: `Node "NAME"`, `CSINode.storage.k8s.io "NAME"`.
     pub(super) fn of_kind(&self) -> String {
         self.quoted(self.resource.kind)
     }
@@ -98,7 +98,7 @@ impl Id {
         format!("{what}{dot}{group} \"{name}\"")
     }
 
-    /// The `details` of a `Status` about it.
+    /// The `details` of a `Status` about the object.
     pub(super) fn details(&self) -> Value {
         self.details_as(self.resource.plural)
     }
@@ -118,11 +118,11 @@ impl Id {
     }
 }
 
-/// The objects that a list or a watch is about.
+/// The objects that a list or a watch selects.
 #[derive(Debug, Clone)]
 pub(super) struct Selection {
     pub(super) resource: Resource,
-    /// `None`: all of them.
+    /// `None` for all objects.
     pub(super) name: Option<String>,
 }
 

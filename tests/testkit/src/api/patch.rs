@@ -1,4 +1,4 @@
-//! JSON Patch (RFC 6902), with the API server's verdicts.
+//! JSON Patch (RFC 6902), with the errors of the API server.
 
 use json_patch::jsonptr::Pointer;
 use json_patch::{AddOperation, Patch, PatchOperation};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::object::Id;
 use super::status::Status;
 
-/// Changes `object`, or leaves it in pieces and says why.
+/// Changes `object`. After an error, `object` can be half changed.
 pub(super) fn apply(id: &Id, object: &mut Value, body: &[u8]) -> Result<(), Status> {
     let old = object["metadata"].clone();
     for operation in parse(body)? {
@@ -16,7 +16,7 @@ pub(super) fn apply(id: &Id, object: &mut Value, body: &[u8]) -> Result<(), Stat
         }
     }
     let new = &object["metadata"];
-    // The version that a patch leaves in the object is the one it expects.
+    // If the patch sets a version, it must be the current version.
     if new["resourceVersion"] != old["resourceVersion"] {
         return Err(Status::conflict(id));
     }
@@ -26,7 +26,7 @@ pub(super) fn apply(id: &Id, object: &mut Value, body: &[u8]) -> Result<(), Stat
     Ok(())
 }
 
-/// What is no list of objects is malformed (400); a bad operation in it is one that fails (422).
+/// A patch that is not a list of objects is malformed (400). An invalid operation in the list fails (422).
 fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, Status> {
     let value: Value =
         serde_json::from_slice(body).map_err(|_| Status::bad_request("invalid JSON patch"))?;
@@ -42,8 +42,9 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, Status> {
     Ok(patch.0)
 }
 
-/// What the API server's library (evanphx/json-patch v4) makes of an operation: to it a member that is not there is
-/// one whose value is `null`, so that a test for `null` succeeds and a replacement adds it. `None`: nothing to do.
+/// The operation as the library of the API server (evanphx/json-patch v4) executes it. For the library, a missing
+/// member has the value `null`: a test for `null` succeeds, and a replacement adds it. `None` if there is nothing to
+/// do.
 fn leniently(operation: PatchOperation, object: &Value) -> Option<PatchOperation> {
     match operation {
         PatchOperation::Test(test) if test.value.is_null() && lacks(object, &test.path) => None,
@@ -55,7 +56,7 @@ fn leniently(operation: PatchOperation, object: &Value) -> Option<PatchOperation
     }
 }
 
-/// Whether `path` leads to a place without such a member.
+/// Whether the member at `path` is missing.
 fn lacks(object: &Value, path: &Pointer) -> bool {
     path.resolve(object).is_err()
         && path

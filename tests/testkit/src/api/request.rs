@@ -1,4 +1,4 @@
-//! What is kept of a request.
+//! The record of a request.
 
 use std::time::Instant;
 
@@ -7,28 +7,27 @@ use http::{Method, Version, header};
 
 use super::route::Verb;
 
-/// One request that the stand-in has got.
+/// A request to the stand-in.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What it asks for.
     pub verb: Verb,
-    /// As it was sent.
+    /// The method as it was sent.
     pub method: Method,
-    /// Path and query.
+    /// The path with the query.
     pub uri: String,
     /// The header.
     pub content_type: Option<String>,
     /// The header.
     pub user_agent: Option<String>,
-    /// As text.
+    /// The body as text.
     pub body: String,
-    /// Counts from 0.
+    /// The number of the connection, from 0.
     pub connection: usize,
-    /// HTTP's.
+    /// The version of HTTP.
     pub version: Version,
-    /// When it had arrived as a whole.
+    /// When the whole request had arrived.
     pub at: Instant,
-    /// `None` until it is answered.
+    /// `None` until the request is answered.
     pub status: Option<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! What a request asks for.
+//! The verb and the objects of a request.
 
 use http::Method;
 use http::request::Parts;
@@ -6,7 +6,7 @@ use http::request::Parts;
 use super::object::{Resource, Selection};
 use super::status::Status;
 
-/// What is done to objects, as an audit log names it.
+/// The verb of a request, with the name of the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// One of them.
@@ -21,14 +21,14 @@ pub enum Verb {
     Patch,
     /// The end of one.
     Delete,
-    /// Not about what the stand-in holds, or nothing that it does.
+    /// A request that the stand-in does not know.
     Other,
 }
 
-/// A request's verb, what it is about, and its parameters.
+/// The verb, the objects and the parameters of a request.
 pub(super) struct Route {
     pub(super) verb: Verb,
-    /// `None`: nothing that the stand-in holds.
+    /// `None` if the stand-in has no such kind.
     pub(super) resource: Option<Resource>,
     /// Empty for the verbs on all objects.
     pub(super) name: String,
@@ -79,7 +79,7 @@ impl Parameters {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Go's spelling of a boolean, as clients send it.
+    /// The spellings of a boolean in Go, as clients send it.
     pub(super) fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some("true" | "1"))
     }
@@ -95,7 +95,7 @@ impl Parameters {
         }
     }
 
-    /// By the one field selector that the stand-in knows: `metadata.name=NAME`.
+    /// From the only field selector that the stand-in knows: `metadata.name=NAME`.
     pub(super) fn selection(&self, resource: Resource) -> Result<Selection, Status> {
         let name = match self.get("fieldSelector") {
             None | Some("") => None,

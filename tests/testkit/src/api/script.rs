@@ -1,4 +1,4 @@
-//! Answers that a test asks for instead of the usual ones.
+//! Answers that a test sets, which replace the usual answers.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -7,33 +7,34 @@ use super::object::Id;
 use super::route::Verb;
 use super::status::{Status, error_event};
 
-/// What happens to a request.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// This reply; the request is not carried out.
+    /// This reply; the request is not executed.
     Reply(Reply),
-    /// Silence; the request is not carried out.
+    /// No answer; the request is not executed.
     Hang,
-    /// The head of a good answer and these events, one a line, then silence; the request is not carried out.
+    /// The head of a good answer and these events, one in each line, and no end; the request is not executed.
     Stall(Vec<Value>),
-    /// The connection is reset; the request is not carried out.
+    /// The connection is reset; the request is not executed.
     Reset,
-    /// The connection ends with a GOAWAY that says that the request was not looked at; it is not carried out.
+    /// The connection ends with a GOAWAY which says that the request was not processed; the request is not executed.
     GoAway,
-    /// The request is carried out, then silence.
+    /// The request is executed, and gets no answer.
     ApplyAndHang,
-    /// The request is carried out, then the connection is reset.
+    /// The request is executed, and the connection is reset.
     ApplyAndReset,
-    /// The request is carried out, then the connection ends with a GOAWAY that says that it may have been.
+    /// The request is executed, and the connection ends with a GOAWAY which says that the request may have been
+    /// processed.
     ApplyAndGoAway,
 }
 
-/// A reply that is written out.
+/// A reply of the test.
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// The status code.
     pub status: u16,
-    /// Besides `Content-Type`.
+    /// Headers in addition to `Content-Type`.
     pub headers: HeaderMap,
     /// Sent as JSON.
     pub body: Value,
@@ -56,7 +57,7 @@ impl From<Status> for Reply {
 }
 
 impl Answer {
-    /// A failure with a `Status` that has no details, such as 500, 503 and 429.
+    /// A failure with a `Status` without details, such as 500, 503 and 429.
     #[must_use]
     pub fn failure(code: u16, reason: &str, message: &str) -> Self {
         Status::new(code, reason, message).into()
@@ -68,7 +69,8 @@ impl Answer {
         Status::conflict(&Id::node(node)).into()
     }
 
-    /// What an admission policy answers: 422 with `Invalid` by default, 403 with `Forbidden` where it says so.
+    /// The answer of an admission policy: 422 with `Invalid` by default, or 403 with `Forbidden` if the policy sets
+    /// that.
     #[must_use]
     pub fn denied(code: u16, reason: &str, node: &str, message: &str) -> Self {
         Status::denied(code, reason, &Id::node(node), message).into()
@@ -80,7 +82,7 @@ impl Answer {
         Status::expired(1, 2).into()
     }
 
-    /// The same as the first event of a watch that the server has accepted.
+    /// 410 as the first event of a watch that the server has accepted.
     #[must_use]
     pub fn expired_event() -> Self {
         let body = error_event(&Status::expired(1, 2));
@@ -100,14 +102,14 @@ impl Answer {
     }
 }
 
-/// The answers still to be given, in the order of the requests.
+/// The answers to the next requests, in order.
 #[derive(Debug, Default)]
 pub(super) struct Script(Vec<Entry>);
 
 #[derive(Debug)]
 struct Entry {
     verb: Verb,
-    /// What the request's path ends in; empty: whatever it is.
+    /// The end of the path of the request; empty for any path.
     path: String,
     left: usize,
     answer: Answer,
@@ -127,7 +129,7 @@ impl Script {
         self.0.clear();
     }
 
-    /// The answer for the next request with this verb to this path, if it is not the usual one.
+    /// The answer that was set for the next request with this verb to this path.
     pub(super) fn next(&mut self, verb: Verb, path: &str) -> Option<Answer> {
         self.0.retain(|entry| entry.left > 0);
         let is_it = |entry: &&mut Entry| entry.verb == verb && path.ends_with(&entry.path);

@@ -1,4 +1,4 @@
-//! Connections: accepted, with TLS or without, served and reset.
+//! Accepts connections with and without TLS, serves them and resets them.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 
 use super::{Shared, handle};
 
-/// Between the connection and the library.
+/// The size of the buffer between the connection and the library.
 const BUFFER: usize = 64 << 10;
 
-/// What a request knows of the connection it came by.
+/// The connection of a request.
 pub(super) struct Connection {
     pub(super) id: usize,
     /// Resets the connection.
@@ -29,17 +29,17 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Ends the connection with a GOAWAY: no stream after `last` was looked at.
+    /// Ends the connection with a GOAWAY which says that no stream after `last` was processed.
     pub(super) fn go_away(&self, last: u32) {
         self.go_away.send_replace(Some(last));
     }
 }
 
-/// The stream before every stream, and the one after.
+/// The `last` of [`Connection::go_away`] if no stream was processed, and if every stream may have been processed.
 pub(super) const NONE: u32 = 0;
 pub(super) const ALL: u32 = u32::MAX >> 1;
 
-/// Serves until it is dropped, and all its connections with it.
+/// Serves until it is dropped, which also ends all connections.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     for id in 0.. {
@@ -51,7 +51,7 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             reset: Notify::new(),
             go_away: Sender::default(),
         };
-        // A connection's end is the client's to notice.
+        // The client notices the end of its connection.
         let serve = connect(stream, Arc::new(connection), Arc::clone(&shared));
         connections.spawn(async { drop(serve.await) });
     }
@@ -82,12 +82,12 @@ async fn connect(
     }
 }
 
-/// Makes the close that follows a reset (RST) instead of an orderly end.
+/// Makes the next close a reset (RST).
 fn reset(socket: &Socket) -> Result<()> {
     Ok(socket.set_linger(Some(Duration::ZERO))?)
 }
 
-/// The library has the connection at second hand, so that it can end with a frame that is none of its own.
+/// Relays the connection to the library, so that it can end with a frame that the library did not send.
 async fn serve(
     mut io: impl AsyncRead + AsyncWrite + Unpin,
     connection: Arc<Connection>,
@@ -114,7 +114,7 @@ async fn serve(
         ended = async { tokio::try_join!(served, carried) } => return ended.map(drop),
         last = go_away.wait_for(Option::is_some) => last?.unwrap_or_default(),
     };
-    // Eight bytes of type GOAWAY for the whole connection: the last stream, and that there is no error.
+    // A GOAWAY frame with eight bytes: the last stream, and the code for no error.
     let head = [0, 0, 8, 7, 0, 0, 0, 0, 0];
     let frame = [&head[..], &last.to_be_bytes(), &[0; 4]].concat();
     io.write_all(&frame).await?;

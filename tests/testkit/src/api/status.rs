@@ -1,4 +1,4 @@
-//! The `Status` objects that the API server answers with instead of an object.
+//! The `Status` objects that the API server returns instead of an object.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub(super) struct Status {
     pub(super) body: Value,
 }
 
-/// What a watch is told when it cannot go on.
+/// The last event of a watch that cannot continue.
 pub(super) fn error_event(status: &Status) -> Value {
     json!({"type": "ERROR", "object": status.body})
 }
@@ -39,12 +39,12 @@ impl Status {
         self.with_details(id.details())
     }
 
-    /// Failures that the server words without knowing the object have empty details.
+    /// Failures for which the server does not know the object have empty details.
     fn generic(code: u16, reason: &str, message: &str) -> Self {
         Self::new(code, reason, message).with_details(Value::Object(Map::new()))
     }
 
-    /// Of a man in the middle, in his own words.
+    /// The failure of a man in the middle.
     pub(super) fn bad_gateway(error: &anyhow::Error) -> Self {
         Self::new(502, "BadGateway", &format!("{error:#}"))
     }
@@ -68,7 +68,7 @@ impl Status {
         Self::new(409, "Conflict", &message).about(id)
     }
 
-    /// A validation, admission policies' included, names the object and what is wrong with it.
+    /// A failed validation, also by an admission policy, names the object and the error.
     pub(super) fn denied(code: u16, reason: &str, id: &Id, message: &str) -> Self {
         let whole = format!("{} is forbidden: {message}", id.of_resource());
         let mut details = id.details();
@@ -85,7 +85,7 @@ impl Status {
         Self::new(422, "Invalid", &message).with_details(details)
     }
 
-    /// A failed `test` and a path that leads nowhere look the same.
+    /// The answer to a failed `test`, and to a path that does not exist.
     pub(super) fn patch_failed() -> Self {
         let message = "the server rejected our request due to an error in our request";
         Self::generic(422, "Invalid", message)
@@ -108,7 +108,7 @@ impl Status {
         Self::generic(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     }
 
-    /// `ListOptions` that a watch may not have.
+    /// The answer to `ListOptions` that a watch must not have.
     pub(super) fn forbidden_option(field: &str, message: &str) -> Self {
         let cause = format!("Forbidden: {message}");
         let whole = format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: {cause}");
@@ -119,7 +119,7 @@ impl Status {
         }))
     }
 
-    /// What a watch meets that starts before `oldest`.
+    /// The answer to a watch that starts before `oldest`.
     pub(super) fn expired(version: u64, oldest: u64) -> Self {
         let message = format!("too old resource version: {version} ({oldest})");
         Self::new(410, "Expired", &message)

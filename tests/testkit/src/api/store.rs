@@ -9,20 +9,20 @@ use super::object::{Id, Resource, Selection};
 use super::patch;
 use super::status::Status;
 
-/// Everything that the stand-in knows.
+/// The state of the stand-in.
 #[derive(Debug)]
 pub(super) struct Store {
     objects: BTreeMap<Id, Value>,
     history: Vec<Event>,
-    /// That of the latest write, whatever it was about; the next write has the next one.
+    /// The version of the latest write to any object. The next write gets the next version.
     version: u64,
     /// A watch cannot start from an older version.
     oldest: u64,
-    /// Objects made so far, from which their uids are made.
+    /// The number of objects so far, which is a part of their uids.
     created: u64,
-    /// Watches get nothing while this is set.
+    /// While this is set, watches get no events.
     pub(super) paused: bool,
-    /// Watches that began in an earlier epoch have ended.
+    /// Watches that started in an earlier epoch have ended.
     pub(super) epoch: u64,
     /// The last event of those watches.
     pub(super) farewell: Option<Value>,
@@ -31,13 +31,11 @@ pub(super) struct Store {
 /// An object as it was stored at some time.
 #[derive(Debug, Clone)]
 pub struct Revision {
-    /// When.
     pub at: Instant,
-    /// All of it.
     pub object: Value,
 }
 
-/// One change, as a watch tells of it.
+/// One change, as a watch sends it.
 #[derive(Debug)]
 struct Event {
     at: Instant,
@@ -77,7 +75,7 @@ impl Store {
         self.objects.get(id).ok_or_else(|| Status::not_found(id))
     }
 
-    /// What there is of a selection.
+    /// The objects of a selection.
     pub(super) fn list(&self, selection: &Selection) -> impl Iterator<Item = &Value> {
         self.objects
             .iter()
@@ -85,7 +83,7 @@ impl Store {
             .map(|(_, object)| object)
     }
 
-    /// The watch events after `version` that are about a selection, as their JSON.
+    /// The watch events of a selection after `version`, as JSON.
     pub(super) fn events(
         &self,
         after: u64,
@@ -106,7 +104,7 @@ impl Store {
             })
     }
 
-    /// All that was ever stored as `of`, in its order.
+    /// Every version that was stored as `of`, in order.
     pub(super) fn revisions(&self, of: &Id) -> impl Iterator<Item = Revision> {
         self.history.iter().filter_map(move |event| {
             let What::Change { kind, id, object } = &event.what else {
@@ -127,13 +125,13 @@ impl Store {
         Ok(())
     }
 
-    /// Makes every version up to now too old to start a watch from.
+    /// Makes every version so far too old to start a watch.
     pub(super) fn forget(&mut self) {
         self.version += 1;
         self.oldest = self.version;
     }
 
-    /// Tells the watches of a version without a change. A cluster's version moves on by writes to other objects.
+    /// Sends a bookmark. The version of a cluster also increases with writes to other objects.
     pub(super) fn bookmark(&mut self) {
         self.version += 1;
         self.remember(What::Bookmark);
@@ -154,7 +152,7 @@ impl Store {
         Ok(self.write("ADDED", id, object))
     }
 
-    /// Applies `change`; what it leaves as it was is not written, as in the API server.
+    /// Applies `change`. As in the API server, nothing is written if the object stays the same.
     pub(super) fn update(
         &mut self,
         id: &Id,
@@ -174,7 +172,7 @@ impl Store {
         self.update(id, |object| patch::apply(id, object, body))
     }
 
-    /// What would become of the object, with the version that it has.
+    /// The object after the change, with its current version.
     pub(super) fn try_patch(&self, id: &Id, body: &[u8]) -> Result<Value, Status> {
         let mut object = self.get(id)?.clone();
         patch::apply(id, &mut object, body)?;
@@ -225,8 +223,8 @@ pub(super) fn bookmark(resource: Resource, version: u64) -> Value {
     )
 }
 
-/// Of an empty list, the API server leaves out the field (a Node's taints) or, where it must be there, writes `null` (a
-/// `CSINode`'s drivers).
+/// For an empty list, the API server omits the field (the taints of a Node), or writes `null` if the field is required
+/// (the drivers of a `CSINode`).
 fn serialize_empty_lists(object: &mut Value) {
     let Some(spec) = object["spec"].as_object_mut() else {
         return;

@@ -29,7 +29,7 @@ fn get_request(uri: &str) -> http::Request<Vec<u8>> {
     http::Request::get(uri).body(Vec::new()).unwrap()
 }
 
-/// The version of each event's object, and the end.
+/// The version of the object of each event, until the end.
 async fn watch(client: &Client) -> impl Stream<Item = String> + use<> {
     let request = get_request("/api/v1/nodes?watch=true&allowWatchBookmarks=true");
     let events = client.request_events::<Value>(request).await.unwrap();
@@ -181,7 +181,7 @@ async fn a_request_may_be_carried_out_though_its_answer_is_lost() {
     }
 }
 
-/// Without TLS, and without a client that repeats requests.
+/// Uses no TLS, and a client that does not repeat requests.
 async fn plain(server: &ApiServer, header: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     let request = format!("GET /api/v1/nodes/n?a=b HTTP/1.1\r\nhost: x\r\n{header}\r\n\r\n");

@@ -1,4 +1,4 @@
-//! The real server behind the stand-in, which then is a man in the middle.
+//! The real server behind the stand-in, if it is a man in the middle.
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use crate::cluster::{self, Cluster};
 
 type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
 
-/// A client that sends what others have signed with their credentials.
+/// A client that passes on requests with their credentials.
 pub(super) struct Upstream {
     client: Client<Connector, Full<Bytes>>,
     authority: Authority,
@@ -32,7 +32,7 @@ pub(super) struct Upstream {
 impl Upstream {
     pub(super) async fn new(cluster: &Cluster) -> Result<Self> {
         let mut config = cluster::config(&cluster.admin_kubeconfig()).await?;
-        // It trusts the server, and is nobody itself.
+        // This client trusts the server and has no credentials of its own.
         config.auth_info = AuthInfo::default();
         let url = config.cluster_url.clone();
         Ok(Self {
@@ -41,7 +41,7 @@ impl Upstream {
         })
     }
 
-    /// Fails when the server has not answered.
+    /// Fails if the server does not answer.
     pub(super) async fn carry_out(
         &self,
         parts: &Parts,
@@ -64,7 +64,7 @@ impl Upstream {
     }
 }
 
-/// Those of the server's watch, until this one is ended by the stand-in's owner.
+/// The events of the server's watch, until the test ends the watch here.
 fn frames(
     body: Incoming,
     mut store: watch::Receiver<Store>,
@@ -83,7 +83,7 @@ fn frames(
     })
 }
 
-/// An event as a watch has it.
+/// An event as a line of a watch.
 pub(super) fn line(event: &Value) -> String {
     format!("{event}\n")
 }

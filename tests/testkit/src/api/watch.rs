@@ -17,10 +17,10 @@ use super::status::{Status, error_event};
 use super::store::{self, Store};
 use super::upstream::line;
 
-/// Longer than any test.
+/// A time that is longer than any test.
 const FOREVER: Duration = Duration::from_hours(24);
 
-/// One watch, between two events.
+/// The state of a watch between two events.
 pub(super) struct Watch {
     store: watch::Receiver<Store>,
     selection: Selection,
@@ -30,12 +30,12 @@ pub(super) struct Watch {
     /// The version up to which events are sent or waiting.
     version: u64,
     waiting: VecDeque<Value>,
-    /// Ends after the waiting events.
+    /// Whether the watch ends after the waiting events.
     ended: bool,
 }
 
 impl Watch {
-    /// The events that come at once, or the refusal of the whole watch.
+    /// The first events, or the refusal of the watch.
     pub(super) fn open(
         mut receiver: watch::Receiver<Store>,
         resource: Resource,
@@ -70,7 +70,7 @@ impl Watch {
             let added = |object: &Value| json!({"type": "ADDED", "object": object});
             waiting.extend(store.list(&selection).map(added));
         } else if let Err(expired) = store.remembers(from) {
-            // Not an HTTP status: the API server has accepted the watch by then.
+            // This is not an HTTP status, because the API server has already accepted the watch.
             waiting.push_back(error_event(&expired));
             ended = true;
         } else {

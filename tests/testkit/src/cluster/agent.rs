@@ -1,4 +1,4 @@
-//! What an agent on a node has: a token of the `ServiceAccount` that is bound to its Node.
+//! The credentials of an agent on a node: a token of the `ServiceAccount` that is bound to its Node.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::kubeconfig::{self, Credentials};
 /// Namespace and name of the agent's `ServiceAccount`.
 const NAMESPACE: &str = "untaint";
 const SERVICE_ACCOUNT: &str = "untaint";
-/// What the agent may do. Not the policy beside it, which is for one configuration, where tests have many.
+/// The roles of the agent. The policy next to this file is for one configuration, and the tests have many.
 const RBAC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rbac/rbac.yaml");
 
 impl Cluster {
-    /// Writes a kubeconfig file with the rights of the agent on this Node, which must exist, into `dir`, with `ca.crt`
-    /// and `token` beside it, and returns its path.
+    /// Writes a kubeconfig file with the rights of the agent on this Node into `dir`, with `ca.crt` and `token` next to
+    /// it. Returns its path. The Node must exist.
     pub async fn agent_kubeconfig(&self, dir: &Path, node: &str) -> Result<PathBuf> {
         self.agents_allowed
             .get_or_try_init(|| self.allow_agents())
@@ -28,13 +28,13 @@ impl Cluster {
         self.kubeconfig(dir, &token)
     }
 
-    /// Writes a kubeconfig file for the holder of this token, with `ca.crt` and `token` beside it, and returns its path.
+    /// Writes a kubeconfig file with this token, with `ca.crt` and `token` next to it, and returns its path.
     pub fn kubeconfig(&self, dir: &Path, token: &str) -> Result<PathBuf> {
         self.kubeconfig_of(dir, &Credentials::Token(token))
     }
 
-    /// Writes a kubeconfig file with the credentials of this Node's kubelet into `dir`, with its files beside it, and
-    /// returns its path.
+    /// Writes a kubeconfig file with the credentials of this Node's kubelet into `dir`, with its files next to it.
+    /// Returns its path.
     pub fn kubelet_kubeconfig(&self, dir: &Path, node: &str) -> Result<PathBuf> {
         let authority = self.control_plane.authority();
         let kubelet = authority.client(&format!("system:node:{node}"), "system:nodes")?;
@@ -48,7 +48,8 @@ impl Cluster {
         kubeconfig::write(dir, &server, Some(&authority), credentials)
     }
 
-    /// The namespace and the `ServiceAccount` are in the manifests of the workload, which is not wanted here.
+    /// Also creates the namespace and the `ServiceAccount`, because the manifests of the workload, which have them, are
+    /// not applied here.
     async fn allow_agents(&self) -> Result<()> {
         let namespace = json!({"metadata": {"name": NAMESPACE}});
         let account = json!({"metadata": {"name": SERVICE_ACCOUNT}});

@@ -1,4 +1,4 @@
-//! What the API server was asked, from its audit log.
+//! The requests to the API server, from its audit log.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use super::Cluster;
 use crate::DEADLINE;
 
-/// A log file has no event to wait for without a watch on it, which costs more than to read it so often.
+/// The interval at which the log file is read.
 const POLL: Duration = Duration::from_millis(10);
 
 /// One request.
@@ -27,19 +27,18 @@ pub struct AuditEntry {
     pub code: Option<u64>,
     /// The user's name.
     pub user: String,
-    /// The Node that the user's token is bound to.
+    /// The Node to which the user's token is bound.
     pub node: Option<String>,
-    /// When it arrived: RFC 3339, with microseconds.
+    /// The time of arrival: RFC 3339, with microseconds.
     pub received: String,
     /// The header.
     pub user_agent: String,
-    /// What admission and authorization left behind.
+    /// The annotations of admission and authorization.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Cluster {
-    /// The requests that have been answered by now and for which `wanted` says so, in the log's order. A watch counts
-    /// once, from its start.
+    /// The requests so far for which `wanted` is true, in the order of the log. A watch counts once, from its start.
     pub async fn requests(&self, wanted: impl Fn(&AuditEntry) -> bool) -> Result<Vec<AuditEntry>> {
         let mut entries = timeout(DEADLINE, self.entries_up_to_now())
             .await
@@ -48,7 +47,8 @@ impl Cluster {
         Ok(entries)
     }
 
-    /// A request is logged just after it is answered. One that is sent now is logged after all of those.
+    /// The server logs a request just after its answer. So when the log has a request that is sent now, it has all
+    /// earlier ones.
     async fn entries_up_to_now(&self) -> Result<Vec<AuditEntry>> {
         static MARKS: AtomicUsize = AtomicUsize::new(0);
         let mark = MARKS.fetch_add(1, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Cluster {
     }
 }
 
-/// A line that is not whole yet is left out; so is a watch's end.
+/// Skips an incomplete line, and the end of a watch.
 fn parse(log: &str) -> Vec<AuditEntry> {
     log.lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

@@ -19,14 +19,14 @@ use crate::tls::Authority;
 
 /// A start takes about three seconds, more on a loaded machine.
 const START: Duration = Duration::from_secs(90);
-/// There is nothing to wait for but an answer, so that is asked for so often.
+/// The interval at which the server is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Directories of etcd's data.
 const DATA: &str = "etcd";
 const BACKUP: &str = "etcd-backup";
 
-/// Every request at level Metadata. A watch is logged when it has started and again when it ends.
+/// Logs every request at level Metadata. A watch is logged at its start and at its end.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
 "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
 
@@ -35,7 +35,7 @@ pub(super) struct ControlPlane {
     // Dropped in this order.
     api_server: Program,
     etcd: Program,
-    /// Takes the directory with it.
+    /// Removes the directory when it ends.
     _keeper: Process,
     directory: PathBuf,
     etcd_url: String,
@@ -43,7 +43,7 @@ pub(super) struct ControlPlane {
     authority: Authority,
 }
 
-/// A program that can be started anew.
+/// A program that can be started again.
 struct Program {
     path: PathBuf,
     arguments: Vec<String>,
@@ -70,7 +70,7 @@ impl Program {
 }
 
 impl ControlPlane {
-    /// Fails when a port was taken meanwhile, among others.
+    /// Fails, for example, if another program has taken a port.
     pub(super) async fn start(programs: &Path, flags: &[&str]) -> Result<Self> {
         let directory = TempDir::with_prefix("untaint-cluster-")?;
         let (etcd_url, peer_url) = (
@@ -81,7 +81,7 @@ impl ControlPlane {
         let authority = Authority::new()?;
         let arguments = arguments(directory.path(), &authority, address, &etcd_url, flags)?;
 
-        // From here on a process removes it, even if this one is killed.
+        // From here on, another process removes the directory, even if this process is killed.
         let directory = directory.keep();
         let forever = Path::new("sleep");
         let log = directory.join("keeper.log");
@@ -123,17 +123,17 @@ impl ControlPlane {
         self.ready().await
     }
 
-    /// Keeps what etcd holds; kube-apiserver is stopped.
+    /// Copies the data of etcd. kube-apiserver must be stopped.
     pub(super) fn back_up(&mut self) -> Result<()> {
         self.exchange_data(DATA, BACKUP)
     }
 
-    /// Makes etcd hold what it held then; kube-apiserver is stopped.
+    /// Restores the copy of the data. kube-apiserver must be stopped.
     pub(super) fn restore(&mut self) -> Result<()> {
         self.exchange_data(BACKUP, DATA)
     }
 
-    /// A copy of a database that is being written to may be torn.
+    /// A copy of a database that is in use can be inconsistent.
     fn exchange_data(&mut self, from: &str, to: &str) -> Result<()> {
         self.etcd.process.kill();
         let to = self.directory.join(to);
@@ -160,12 +160,12 @@ impl ControlPlane {
         self.directory.join("kubeconfig")
     }
 
-    /// Which both sides trust.
+    /// The authority that both sides trust.
     pub(super) fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// What the tokens of accounts are signed with.
+    /// The key that signs the tokens of accounts.
     pub(super) fn token_key(&self) -> PathBuf {
         self.directory.join("tokens.key")
     }
@@ -174,7 +174,7 @@ impl ControlPlane {
         self.directory.join("audit.log")
     }
 
-    /// Not the home directory's: it must end with the cluster.
+    /// The cache of kubectl. It must end with the cluster, so it is not in the home directory.
     pub(super) fn kubectl_cache(&self) -> PathBuf {
         self.directory.join("kubectl")
     }
@@ -196,7 +196,7 @@ impl ControlPlane {
     }
 }
 
-/// Writes what kube-apiserver reads, and the administrator's kubeconfig, into `directory`.
+/// Writes the files of kube-apiserver, and the administrator's kubeconfig, into `directory`.
 fn arguments(
     directory: &Path,
     authority: &Authority,
@@ -242,7 +242,7 @@ fn arguments(
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
-        // It waits for objects that only a controller makes.
+        // It waits for objects that only a controller creates.
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--allow-privileged=true".to_owned(),
         file("audit-policy-file", "audit.json"),
@@ -252,12 +252,12 @@ fn arguments(
     Ok(arguments)
 }
 
-/// Of a port that was free just now.
+/// An address with a port that was free a moment ago.
 fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// The last lines, where a reason for an early end is.
+/// The last lines of a log, which have the reason for an early end.
 fn tail(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(10)..].join("\n")

@@ -1,5 +1,5 @@
-//! The real API server, with etcd, on free loopback ports: TLS, the Node and RBAC authorizers, `NodeRestriction`, an
-//! audit log. No controllers, no scheduler, no kubelet.
+//! A real API server with etcd, on free loopback ports, with TLS, the Node and RBAC authorizers, `NodeRestriction` and
+//! an audit log. It has no controllers, no scheduler and no kubelet.
 
 mod agent;
 mod audit;
@@ -28,21 +28,22 @@ use crate::assets::CONTROL_PLANE;
 use crate::skip::say;
 
 const JSON: &str = "application/json";
-/// A chosen port may be taken by the time it is used; so often a start is tried.
+/// The number of tries to start, because another program can take a port first.
 const ATTEMPTS: usize = 3;
 
-/// A running control plane; its processes and files go when it is dropped, or this process ends in whatever way.
+/// A running control plane. Its processes and files are removed when it is dropped, and also when this process is
+/// killed.
 pub struct Cluster {
     control_plane: ControlPlane,
     programs: PathBuf,
-    /// Set once the agents' `ServiceAccount` and RBAC are there.
+    /// Set when the `ServiceAccount` and the roles of the agents exist.
     agents_allowed: OnceCell<()>,
 }
 
-/// The cluster of this test program, in which each test has Nodes of its own.
+/// The cluster of this test program, in which each test has its own Nodes.
 ///
-/// `None`: the programs cannot be had; the test is to return, having been reported as skipped. With `CI=true` it
-/// panics instead.
+/// `None` if the programs cannot be built: the test is reported as skipped and must return. With `CI=true`, this panics
+/// instead.
 pub async fn shared() -> Option<&'static Cluster> {
     static SHARED: OnceCell<Result<Cluster>> = OnceCell::const_new();
     CONTROL_PLANE.or_skip().await?;
@@ -52,7 +53,7 @@ pub async fn shared() -> Option<&'static Cluster> {
     }
 }
 
-/// A cluster of the test's own, with more flags for kube-apiserver. `None`: as for [`shared`].
+/// A cluster for one test, with more flags for kube-apiserver. `None` as for [`shared`].
 pub async fn fresh(flags: &[&str]) -> Option<Cluster> {
     CONTROL_PLANE.or_skip().await?;
     match Cluster::start(flags).await {
@@ -62,7 +63,7 @@ pub async fn fresh(flags: &[&str]) -> Option<Cluster> {
 }
 
 impl Cluster {
-    /// Starts one, with more flags for kube-apiserver, and returns when it is ready.
+    /// Starts a cluster, with more flags for kube-apiserver, and returns when it is ready.
     pub async fn start(flags: &[&str]) -> Result<Self> {
         let programs = CONTROL_PLANE
             .directory()
@@ -84,24 +85,22 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Ends kube-apiserver and starts it anew on the same data and port. Its watch cache is then empty.
+    /// Restarts kube-apiserver with the same data and port. Its watch cache is then empty.
     pub async fn restart_api_server(&mut self) -> Result<()> {
         self.stop_api_server();
         self.start_api_server().await
     }
 
-    /// Ends kube-apiserver.
     pub fn stop_api_server(&mut self) {
         self.control_plane.stop_api_server();
     }
 
-    /// Starts kube-apiserver anew on the same data and port, and returns when it is ready.
+    /// Starts kube-apiserver with the same data and port, and returns when it is ready.
     pub async fn start_api_server(&mut self) -> Result<()> {
         self.control_plane.start_api_server().await
     }
 
-    /// Takes all objects out of etcd, kube-apiserver being stopped: it makes its own anew, and gets all others anew from
-    /// who wants them.
+    /// Deletes all objects in etcd while kube-apiserver is stopped. kube-apiserver then creates its own objects again.
     pub async fn lose_data(&mut self) -> Result<()> {
         // From the first key to the last.
         let all = json!({"key": "AA==", "range_end": "AA=="});
@@ -110,18 +109,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// Keeps what etcd holds, for [`Self::restore_data`]; kube-apiserver is stopped.
+    /// Copies the data of etcd for [`Self::restore_data`]. kube-apiserver must be stopped.
     pub fn back_up_data(&mut self) -> Result<()> {
         self.control_plane.back_up()
     }
 
-    /// Gives etcd the data it had at the time of [`Self::back_up_data`], with the revisions of then; kube-apiserver is
-    /// stopped.
+    /// Restores the data of [`Self::back_up_data`], with its revisions. kube-apiserver must be stopped.
     pub fn restore_data(&mut self) -> Result<()> {
         self.control_plane.restore()
     }
 
-    /// Where kube-apiserver listens.
+    /// The address of kube-apiserver.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.control_plane.address()
@@ -138,14 +136,14 @@ impl Cluster {
         client(&self.admin_kubeconfig()).await
     }
 
-    /// kube-apiserver's, `v1.37.2` for example.
+    /// The version of kube-apiserver, for example `v1.37.2`.
     pub async fn version(&self) -> Result<String> {
         let version = self.request(Method::GET, "/version", "", None).await?;
         let version = version["gitVersion"].as_str();
         Ok(version.context("a gitVersion")?.to_owned())
     }
 
-    /// Runs kubectl as the administrator and returns its standard output; an error has its standard error.
+    /// Runs kubectl as the administrator, and returns its standard output. An error contains its standard error.
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         let output = Command::new(self.programs.join("kubectl"))
             .arg("--kubeconfig")
@@ -165,7 +163,7 @@ impl Cluster {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Applies these objects, which are YAML, as the administrator.
+    /// Applies these objects in YAML as the administrator.
     pub async fn apply(&self, objects: &str) -> Result<()> {
         let file = NamedTempFile::new()?;
         std::fs::write(file.path(), objects)?;
@@ -185,7 +183,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// One request as the administrator; an error has the server's message.
+    /// One request as the administrator. An error contains the server's message.
     async fn request(
         &self,
         method: Method,
@@ -208,7 +206,7 @@ pub async fn client(kubeconfig: &Path) -> Result<Client> {
     Ok(Client::try_from(config(kubeconfig).await?)?)
 }
 
-/// What this kubeconfig file says.
+/// The client configuration in this kubeconfig file.
 pub(crate) async fn config(kubeconfig: &Path) -> Result<kube::Config> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let options = KubeConfigOptions::default();

@@ -1,4 +1,4 @@
-//! Nodes, as the administrator changes and sees them.
+//! Reads and changes Nodes as the administrator.
 
 use std::pin::pin;
 
@@ -17,8 +17,8 @@ use crate::{DEADLINE, nodes};
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 impl Cluster {
-    /// Adds a Node with these taints (see [`node`](crate::node)). The API server adds
-    /// `node.kubernetes.io/not-ready:NoSchedule` as the last of them.
+    /// Creates a Node with these taints (see [`node`](crate::node)). The API server adds
+    /// `node.kubernetes.io/not-ready:NoSchedule` as the last taint.
     pub async fn create_node(&self, name: &str, taints: &[&str]) -> Result<Value> {
         let node = nodes::node(name, taints);
         self.request(Method::POST, "/api/v1/nodes", JSON, Some(&node))
@@ -38,18 +38,18 @@ impl Cluster {
             .await
     }
 
-    /// Ends a Node.
+    /// Deletes a Node.
     pub async fn delete_node(&self, name: &str) -> Result<()> {
         self.request(Method::DELETE, &uri(name), JSON, None).await?;
         Ok(())
     }
 
-    /// Makes a Node look as if it had been created at `time` (RFC 3339), which no API allows: in etcd itself.
+    /// Changes the creation time of a Node to `time` (RFC 3339). No API allows this, so this writes to etcd.
     pub async fn backdate_node(&self, name: &str, time: &str) -> Result<()> {
         let mut node = self.node(name).await?;
         node["metadata"]["creationTimestamp"] = time.into();
         let metadata = node["metadata"].as_object_mut().context("metadata")?;
-        // Not part of what is stored, and in the way of it.
+        // The stored object does not need these fields.
         metadata.remove("resourceVersion");
         metadata.remove("managedFields");
         let key = BASE64.encode(format!("/registry/minions/{name}"));
@@ -57,12 +57,11 @@ impl Cluster {
         self.ask_etcd("/v3/kv/put", &put).await
     }
 
-    /// The Node as it is now.
     pub async fn node(&self, name: &str) -> Result<Value> {
         self.request(Method::GET, &uri(name), JSON, None).await
     }
 
-    /// Returns the Node as soon as `wanted` says so of one of its states, and fails after [`DEADLINE`].
+    /// Waits until `wanted` is true for a state of the Node, and returns that state; fails after [`DEADLINE`].
     pub async fn wait_for_node(
         &self,
         name: &str,
@@ -75,7 +74,7 @@ impl Cluster {
     }
 
     async fn watch_for(&self, name: &str, mut wanted: impl FnMut(&Value) -> bool) -> Result<Value> {
-        // Without a version, it begins with the current state.
+        // Without a version, the watch starts with the current state.
         let uri = format!("/api/v1/nodes?watch=true&fieldSelector=metadata.name%3D{name}");
         let request = Request::get(uri).body(Vec::new())?;
         let client = self.client().await?;

@@ -1,4 +1,4 @@
-//! Processes that do not outlive this one.
+//! Processes that end with this process.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-/// Runs a program until it ends or standard input does, then removes a directory, if one is given. The kernel closes
-/// the pipe behind standard input however the process at its other end dies.
+/// Runs a program until it ends or standard input is closed. Then removes a directory, if one is given. The kernel
+/// closes standard input when the process at the other end of the pipe ends.
 const SUPERVISOR: &str = r#"
 exec 3<&0
 directory=$1
@@ -28,7 +28,7 @@ kill "$guard" 2>/dev/null
 pub(super) struct Process(Child);
 
 impl Process {
-    /// Starts a program whose output goes to `log`, and that takes `directory` with it when it ends.
+    /// Starts a program. Its output goes to `log`, and `directory` is removed when it ends.
     pub(super) fn start(
         program: &Path,
         arguments: &[impl AsRef<OsStr>],
@@ -51,15 +51,15 @@ impl Process {
         Ok(Self(child))
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the program has ended by itself.
     pub(super) fn has_ended(&mut self) -> Result<bool> {
         Ok(self.0.try_wait()?.is_some())
     }
 
-    /// Returns when it has ended.
+    /// Ends the program, and waits until it has ended.
     pub(super) fn kill(&mut self) {
         drop(self.0.stdin.take());
-        // Nothing is left to do if there is nothing to wait for.
+        // An error means that there is nothing to wait for.
         let _ = self.0.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens of `ServiceAccount`s, of every kind there is.
+//! Every kind of token of a `ServiceAccount`.
 
 use std::fs;
 
@@ -28,8 +28,8 @@ impl Cluster {
         self.request_token(namespace, service_account, &spec).await
     }
 
-    /// A token of a `ServiceAccount` that is bound to a pod of this name, which is made, on this Node. The claims of its
-    /// user stay when the Node is gone.
+    /// A token of a `ServiceAccount` that is bound to a pod with this name on this Node. This creates the pod. The
+    /// claims of the user stay after the Node is deleted.
     pub async fn token_for_pod(
         &self,
         namespace: &str,
@@ -55,7 +55,7 @@ impl Cluster {
         self.request_token(namespace, service_account, &spec).await
     }
 
-    /// A token of a `ServiceAccount` that is bound to nothing.
+    /// A token of a `ServiceAccount` that is not bound to an object.
     pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String> {
         self.request_token(namespace, service_account, &json!({}))
             .await
@@ -80,7 +80,7 @@ impl Cluster {
         Ok(token.context("a token")?.to_owned())
     }
 
-    /// A token of a `ServiceAccount` in a Secret, such as the controller manager makes.
+    /// A token of a `ServiceAccount` in a Secret, as the controller manager creates it.
     pub async fn token_in_secret(&self, namespace: &str, service_account: &str) -> Result<String> {
         let name = format!("{service_account}-token");
         let uri = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}");
@@ -112,7 +112,7 @@ impl Cluster {
         Ok(token)
     }
 
-    /// A JSON Web Token, signed as kube-apiserver and the controller manager sign those of `ServiceAccount`s.
+    /// A JSON Web Token, signed as kube-apiserver and the controller manager sign the tokens of `ServiceAccount`s.
     fn sign(&self, claims: &Value) -> Result<String> {
         let key = fs::read_to_string(self.control_plane.token_key())?;
         let key = KeyPair::from_pkcs8_pem_and_sign_algo(&key, &PKCS_ECDSA_P256_SHA256)?;

@@ -1,4 +1,4 @@
-//! Network faults before any server. Works on bytes, so that TLS passes through.
+//! A proxy that makes network faults. It works on bytes, so TLS passes through.
 
 mod relay;
 #[cfg(test)]
@@ -15,35 +15,35 @@ use tokio::time::timeout;
 
 use crate::DEADLINE;
 
-/// What the proxy does to the traffic, that of open connections included.
+/// What the proxy does with the traffic of new and open connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Hands everything on.
+    /// Passes everything on.
     Pass,
-    /// Resets new connections at once; open ones go on.
+    /// Resets new connections at once. Open connections continue.
     Refuse,
-    /// Accepts, and hands nothing on until the mode changes: what was sent meanwhile then arrives, as after a
+    /// Accepts connections, and passes nothing on until the mode changes. What was sent before then arrives, as after a
     /// network partition.
     BlackHole,
-    /// The same for what goes in this direction; what goes in the other one arrives.
+    /// The same in one direction. The bytes in the other direction arrive.
     Swallow(Direction),
-    /// Hands everything on this much later.
+    /// Passes everything on after this time.
     Delay(Duration),
-    /// Hands on so many bytes a second in each direction.
+    /// Passes on so many bytes a second in each direction.
     Throttle(u32),
-    /// Closes a connection when it has handed on so many bytes in this direction, counted from when the mode was
-    /// set, or from the connection's start.
+    /// Closes a connection after so many bytes in this direction, counted from when the mode was set or from the start
+    /// of the connection.
     Cut(Direction, usize),
 }
 
 impl Mode {
-    /// Whether nothing gets through to there.
+    /// Whether no bytes arrive in this direction.
     fn swallows(self, direction: Direction) -> bool {
         self == Self::BlackHole || self == Self::Swallow(direction)
     }
 }
 
-/// Where bytes go.
+/// The direction of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the client.
@@ -52,22 +52,22 @@ pub enum Direction {
     ToClient,
 }
 
-/// A proxy before one server; ends, and closes its connections, when dropped.
+/// A proxy in front of one server. It ends, and closes its connections, when it is dropped.
 pub struct FaultProxy {
     address: SocketAddr,
     state: Sender<State>,
     _task: JoinSet<()>,
 }
 
-/// What the connections share with the owner.
+/// Shared by the owner and its connections.
 #[derive(Debug, Clone, Copy)]
 struct State {
     mode: Mode,
-    /// Counts the calls that set a mode, which count the bytes anew.
+    /// Counts the calls that set a mode, each of which starts the count of bytes again.
     settings: usize,
     /// Counts the calls that reset all connections.
     resets: usize,
-    /// Connections accepted so far, refused ones included.
+    /// The number of connections so far, including refused ones.
     connections: usize,
 }
 
@@ -102,7 +102,6 @@ impl FaultProxy {
         self.address
     }
 
-    /// Switches the mode.
     pub fn set(&self, mode: Mode) {
         self.state.send_modify(|state| {
             state.mode = mode;
@@ -115,13 +114,13 @@ impl FaultProxy {
         self.state.send_modify(|state| state.resets += 1);
     }
 
-    /// How many connections it has accepted, refused ones included.
+    /// The number of connections so far, including refused ones.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.state.borrow().connections
     }
 
-    /// Returns when it has accepted so many connections, and fails after [`DEADLINE`].
+    /// Waits until there have been so many connections; fails after [`DEADLINE`].
     pub async fn wait_for_connections(&self, count: usize) -> Result<()> {
         let mut state = self.state.subscribe();
         timeout(DEADLINE, state.wait_for(|state| state.connections >= count))
@@ -136,7 +135,7 @@ async fn accept(listener: TcpListener, upstream: SocketAddr, state: Sender<State
     while let Ok((client, _)) = listener.accept().await {
         state.send_modify(|state| state.connections += 1);
         let relay = relay::relay(client, upstream, state.subscribe());
-        // How a connection ends is seen by its client.
+        // The client sees how a connection ends.
         connections.spawn(async { drop(relay.await) });
     }
 }

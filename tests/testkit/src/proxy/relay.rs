@@ -24,7 +24,7 @@ pub(super) async fn relay(
     let mut reset = state.clone();
     let mut reset = std::pin::pin!(reset.wait_for(|state| state.resets > resets));
 
-    // A black hole must not be seen by the server either.
+    // The server must not notice a black hole, either.
     tokio::select! {
         _ = state.wait_for(|state| !state.mode.swallows(Direction::ToServer)) => {}
         _ = &mut reset => return client.set_zero_linger(),
@@ -49,7 +49,7 @@ pub(super) async fn relay(
     }
 }
 
-/// Hands bytes on until their end, which it hands on too; an error ends the whole connection.
+/// Passes on bytes and their end. An error ends the whole connection.
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -61,7 +61,7 @@ async fn pump(
     let mut handed_on = 0;
     loop {
         let read = from.read(&mut buffer).await?;
-        // The proxy outlives its connections, so this fails only when nobody is left to notice.
+        // The proxy lives longer than its connections, so this cannot fail while it is needed.
         let passing = state.wait_for(|state| !state.mode.swallows(direction));
         let current = *passing.await.map_err(io::Error::other)?;
         if current.settings != settings {
@@ -90,7 +90,7 @@ async fn pump(
     }
 }
 
-/// Hands bytes on at so many a second until the mode is set anew, and returns what is left.
+/// Passes on so many bytes a second until the mode is set again, and returns the rest.
 async fn trickle<'b>(
     mut bytes: &'b [u8],
     to: &mut (impl AsyncWrite + Unpin),

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use super::*;
 
-/// A server that sends everything back, and a proxy before it.
+/// A server that sends everything back, and a proxy in front of it.
 async fn echo() -> (FaultProxy, JoinSet<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,0 +1,61 @@
+//! The configuration that flags stand for.
+
+use tokio::time::Instant;
+
+use super::{Failure, read_configuration};
+use crate::cli::{ConfigOrGates, GateArgs};
+use crate::config::{
+    self, CniConfig, Configuration, FileCheck, Gate, Probe, ProbeHandler, Rule, Schedule,
+};
+use crate::taint::TaintMatcher;
+
+impl ConfigOrGates {
+    /// The file's configuration or, without a file, one rule with these gates and an empty taint.
+    pub(super) async fn configuration(
+        self,
+        deadline: Option<Instant>,
+    ) -> Result<Configuration, Failure> {
+        if let Some(path) = self.config {
+            return read_configuration(&path, deadline, config::load).await;
+        }
+        let taint = TaintMatcher {
+            key: String::new(),
+            value: None,
+            effect: None,
+        };
+        Ok(one_rule(taint, self.gates))
+    }
+}
+
+pub(super) fn one_rule(taint: TaintMatcher, gates: GateArgs) -> Configuration {
+    let cni = gates.cni.map(|network| {
+        ProbeHandler::CniConfig(CniConfig {
+            network,
+            ..CniConfig::default()
+        })
+    });
+    let http_get = gates.http_get.into_iter().map(ProbeHandler::HttpGet);
+    let file = gates.file.into_iter().map(|path| {
+        ProbeHandler::File(FileCheck {
+            path,
+            newer_than_boot: false,
+        })
+    });
+    let handlers = cni.into_iter().chain(http_get).chain(file);
+    let gates = handlers.enumerate().map(|(index, handler)| {
+        let name = match &handler {
+            ProbeHandler::CniConfig(_) => "cni".into(),
+            ProbeHandler::HttpGet(_) => format!("http-get-{index}"),
+            _ => format!("file-{index}"),
+        };
+        Gate::from(Probe {
+            name,
+            handler,
+            schedule: Schedule::default(),
+        })
+    });
+    Configuration {
+        events: false,
+        rules: vec![Rule::new("command-line", taint, gates.collect())],
+    }
+}

@@ -1,0 +1,127 @@
+//! Rules of one file that conflict: they write the same thing on the same Node, or wait for a condition that they
+//! publish themselves.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::gate::{Check, Gate, NodeCondition, ObservedObject};
+use super::read::Cursor;
+use crate::taint::TaintMatcher;
+
+/// What could be read of a rule, with the places of what it writes.
+pub(super) struct Parts<'t> {
+    pub(super) line: u64,
+    pub(super) node_selector: Option<BTreeMap<String, String>>,
+    pub(super) gates: Vec<Gate>,
+    pub(super) taint: Option<(Cursor<'t>, TaintMatcher)>,
+    pub(super) retaint: Option<Cursor<'t>>,
+    /// The type of the condition.
+    pub(super) published: Option<(Cursor<'t>, String)>,
+}
+
+/// Reports every conflict, at the later rule.
+pub(super) fn report(rules: &[Parts<'_>]) {
+    for (index, rule) in rules.iter().enumerate() {
+        report_writes(rule, &rules[..index]);
+        report_condition(rule, rules);
+    }
+}
+
+/// Reports what `rule` and one of the `earlier` rules write on the same Node.
+fn report_writes(rule: &Parts<'_>, earlier: &[Parts<'_>]) {
+    const REMEDY: &str = "or different values of one label in nodeSelector";
+    let others = earlier.iter().filter(|other| rule.shares_nodes_with(other));
+    let others = || others.clone();
+    if let Some((at, taint)) = &rule.taint {
+        let mut taints = others().filter_map(|other| other.taint.as_ref());
+        if let Some((other, _)) = taints.find(|(_, other)| taint.overlaps(other)) {
+            at.report_key(format!(
+                "can match the same taint as the one in line {}; name different keys, values or effects, {REMEDY}",
+                other.line()
+            ));
+        }
+    }
+    // There is only one effect that a rule puts back.
+    if let Some((at, key)) = rule.put_back() {
+        let mut put_back = others().filter_map(Parts::put_back);
+        if let Some((other, _)) = put_back.find(|(_, other)| *other == key) {
+            at.report_key(format!(
+                "puts back the same taint as the rule in line {}: a Node has one taint of a key and effect, whatever its value; \
+                 use retaint in one of them only, {REMEDY}",
+                other.line()
+            ));
+        }
+    }
+    if let Some((at, kind)) = &rule.published {
+        let mut published = others().filter_map(|other| other.published.as_ref());
+        if let Some((other, _)) = published.find(|(_, other)| other == kind) {
+            at.report_key(format!(
+                "names the same condition as the one in line {}; name different types, {REMEDY}",
+                other.line()
+            ));
+        }
+    }
+}
+
+/// Reports a published condition that could never change, because the gates of its rule wait for it, or to which a gate
+/// gives a `maxAge`.
+fn report_condition(rule: &Parts<'_>, rules: &[Parts<'_>]) {
+    let Some((at, kind)) = &rule.published else {
+        return;
+    };
+    if reachable(rule, rules).contains(kind.as_str()) {
+        at.report_key(
+            "names a condition that the gates of the same rule wait for, directly or through other rules: \
+             it could never change",
+        );
+    }
+    let has_age = |wanted: &NodeCondition| wanted.kind == *kind && wanted.max_age.is_some();
+    let mut others = rules.iter();
+    if let Some(other) = others.find(|other| other.waits_for().any(has_age)) {
+        at.report_key(format!(
+            "names a condition to which a gate of the rule in line {} gives a maxAge: untaint writes it only when it changes",
+            other.line
+        ));
+    }
+}
+
+/// The types of the conditions that `rule` waits for, directly or through others of the `rules`.
+fn reachable<'a>(rule: &'a Parts<'_>, rules: &'a [Parts<'_>]) -> HashSet<&'a str> {
+    let mut reached = HashSet::new();
+    let mut waiting = vec![rule];
+    while let Some(rule) = waiting.pop() {
+        for NodeCondition { kind, .. } in rule.waits_for() {
+            if reached.insert(kind.as_str()) {
+                let publishes = |other: &&Parts<'_>| matches!(&other.published, Some((_, other)) if other == kind);
+                waiting.extend(rules.iter().filter(publishes));
+            }
+        }
+    }
+    reached
+}
+
+impl Parts<'_> {
+    fn shares_nodes_with(&self, other: &Self) -> bool {
+        let (Some(labels), Some(others)) = (&self.node_selector, &other.node_selector) else {
+            return false;
+        };
+        let agrees = |(label, value)| others.get(label).is_none_or(|other| other == value);
+        labels.iter().all(agrees)
+    }
+
+    /// The key of the taint that the rule puts back.
+    fn put_back(&self) -> Option<(&Cursor<'_>, &str)> {
+        let (_, taint) = self.taint.as_ref()?;
+        Some((self.retaint.as_ref()?, &taint.key))
+    }
+
+    fn waits_for(&self) -> impl Iterator<Item = &NodeCondition> {
+        let checks = self.gates.iter().flat_map(Gate::checks);
+        checks.filter_map(|check| match check {
+            Check::Observation(observation) => match &observation.object {
+                ObservedObject::NodeCondition(condition) => Some(condition),
+                _ => None,
+            },
+            Check::Probe(_) => None,
+        })
+    }
+}

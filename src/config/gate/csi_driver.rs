@@ -1,0 +1,27 @@
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::ObservedObject;
+use crate::config::read::Cursor;
+use crate::syntax::{CSI_DRIVER_NAME, Form};
+
+/// A CSI driver. The race it closes is kubernetes#95911.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CsiDriver {
+    /// As in `spec.drivers[].name`, such as `ebs.csi.aws.com`.
+    #[schemars(transform = Form(&CSI_DRIVER_NAME))]
+    pub name: String,
+    /// `allocatable.count` must be there too, and not zero.
+    #[schemars(default)]
+    pub allocatable: bool,
+}
+
+pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
+    cursor.mapping("csiDriver", |fields| {
+        Some(ObservedObject::CsiDriver(CsiDriver {
+            name: fields.required("name", |name| name.text(&CSI_DRIVER_NAME)),
+            allocatable: fields.flag("allocatable"),
+        }))
+    })
+}

@@ -1,0 +1,59 @@
+//! Where the kinds that use the network connect to.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::config::read::Fields;
+use crate::syntax::{Form, HOST, SOCKET_PATH};
+
+/// Where a network probe connects to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Endpoint {
+    /// A TCP port.
+    Tcp {
+        /// By default the node itself, whose network untaint shares, and not a pod's address as in Kubernetes.
+        #[schemars(default = "default_host", transform = Form(&HOST))]
+        host: String,
+        /// A port of that host.
+        #[schemars(range(min = 1))]
+        port: u16,
+    },
+    /// A socket in the file system.
+    Unix {
+        /// A unix socket, in place of `host` and `port`.
+        #[serde(rename = "unixSocket")]
+        #[schemars(transform = Form(&SOCKET_PATH))]
+        path: PathBuf,
+    },
+}
+
+pub(super) fn default_host() -> String {
+    "127.0.0.1".into()
+}
+
+impl Endpoint {
+    pub(super) fn read(fields: &mut Fields<'_, '_>) -> Self {
+        if let Some(socket) = fields.find("unixSocket") {
+            let others = ["host", "port"].map(|name| fields.find(name));
+            for other in others.iter().flatten() {
+                other.report_key("must not stand beside unixSocket");
+            }
+            let path = socket.text(&SOCKET_PATH).unwrap_or_default().into();
+            return Self::Unix { path };
+        }
+        let (host, port) = tcp(fields, "is missing (or unixSocket in its place)");
+        Self::Tcp { host, port }
+    }
+}
+
+/// `host` and `port`. The `message` is for a port that is missing.
+pub(super) fn tcp(fields: &mut Fields<'_, '_>, message: &str) -> (String, u16) {
+    let host = fields.or("host", default_host(), |host| host.text(&HOST));
+    let port = fields.demand("port", message);
+    let port = port.and_then(|port| port.whole_number(&(1..=u16::MAX.into())));
+    let port = port.and_then(|port| u16::try_from(port).ok());
+    (host, port.unwrap_or_default())
+}

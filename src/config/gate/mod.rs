@@ -1,0 +1,273 @@
+//! Gates: one file a kind, which has the kind's type, its schema, its defaults and its reader.
+//!
+//! A new kind is a file here, a variant of [`ProbeHandler`] or [`ObservedObject`], and a row in [`KINDS`].
+
+mod allocatable;
+mod cni_config;
+mod csi_driver;
+mod endpoint;
+mod exec;
+mod file;
+mod grpc;
+mod http_get;
+mod node_condition;
+mod pods;
+mod schedule;
+mod tcp_socket;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::read::{Cursor, Fields, Names};
+use crate::syntax::{DNS_LABEL, Form};
+
+pub use allocatable::Allocatable;
+pub use cni_config::CniConfig;
+pub use csi_driver::CsiDriver;
+pub use endpoint::Endpoint;
+pub use exec::Exec;
+pub use file::FileCheck;
+pub use grpc::Grpc;
+pub use http_get::{Expect, HttpGet, HttpHeader, Scheme, StatusRange};
+pub use node_condition::NodeCondition;
+pub use pods::Pods;
+pub use schedule::Schedule;
+pub use tcp_socket::TcpSocket;
+
+/// What must be true before the taint is removed: one check, or one of several.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Gate {
+    /// One check.
+    Single(#[schemars(schema_with = "Check::json_schema")] Check),
+    /// A group of checks.
+    AnyOf(Group),
+}
+
+/// A gate that is open while at least one of its checks is.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Group {
+    /// Unique among the gates of its rule.
+    #[schemars(transform = Form(&DNS_LABEL))]
+    pub name: String,
+    /// A group, open while at least one member is. Groups do not nest.
+    #[schemars(length(min = 1))]
+    pub any_of: Vec<Check>,
+}
+
+/// A check: a probe of the node, or an observation through the API server.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Check {
+    /// The agent asks the node periodically.
+    Probe(Probe),
+    /// The API server reports changes.
+    Observation(Observation),
+}
+
+/// What to ask the node, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Probe {
+    /// Unique among the gates of its rule and, in a group, among its members.
+    #[schemars(transform = Form(&DNS_LABEL))]
+    pub name: String,
+    /// What to ask.
+    #[serde(flatten)]
+    pub handler: ProbeHandler,
+    /// When to ask, and how many answers make a state.
+    #[serde(flatten)]
+    pub schedule: Schedule,
+}
+
+/// What to look at through the API server, which reports changes: there is no schedule.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Observation {
+    /// As for a probe.
+    #[schemars(transform = Form(&DNS_LABEL))]
+    pub name: String,
+    /// What to look at.
+    #[serde(flatten)]
+    pub object: ObservedObject,
+}
+
+/// What a probe asks.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ProbeHandler {
+    /// The CNI configuration that the container runtime will load.
+    CniConfig(CniConfig),
+    /// An HTTP answer.
+    HttpGet(HttpGet),
+    /// A TCP port that accepts connections.
+    TcpSocket(TcpSocket),
+    /// The gRPC health service, `grpc.health.v1.Health/Check`.
+    Grpc(Grpc),
+    /// A program that exits with 0.
+    Exec(Exec),
+    /// A file that exists.
+    File(FileCheck),
+}
+
+/// An object about this node, and what it must contain.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ObservedObject {
+    /// A CSI driver that has registered with the kubelet: it is in the node's CSINode.
+    CsiDriver(CsiDriver),
+    /// A resource in the Node's `status.allocatable` that is above zero.
+    Allocatable(Allocatable),
+    /// A condition of the Node and its status.
+    NodeCondition(NodeCondition),
+    /// A ready pod on this node.
+    Pods(Pods),
+}
+
+/// Reads the field of a kind.
+#[derive(Clone, Copy)]
+enum Reader {
+    Probe(fn(&Cursor<'_>) -> Option<ProbeHandler>),
+    Observation(fn(&Cursor<'_>) -> Option<ObservedObject>),
+}
+
+/// The field of each kind.
+const KINDS: [(&str, Reader); 10] = [
+    ("cniConfig", Reader::Probe(cni_config::read)),
+    ("httpGet", Reader::Probe(http_get::read)),
+    ("tcpSocket", Reader::Probe(tcp_socket::read)),
+    ("grpc", Reader::Probe(grpc::read)),
+    ("exec", Reader::Probe(exec::read)),
+    ("file", Reader::Probe(file::read)),
+    ("csiDriver", Reader::Observation(csi_driver::read)),
+    ("allocatable", Reader::Observation(allocatable::read)),
+    ("nodeCondition", Reader::Observation(node_condition::read)),
+    ("pods", Reader::Observation(pods::read)),
+];
+
+impl From<Probe> for Gate {
+    fn from(probe: Probe) -> Self {
+        Self::Single(Check::Probe(probe))
+    }
+}
+
+impl Gate {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Single(check) => check.name(),
+            Self::AnyOf(group) => &group.name,
+        }
+    }
+
+    /// Its one check, or the members of the group.
+    pub fn checks(&self) -> &[Check] {
+        match self {
+            Self::Single(check) => std::slice::from_ref(check),
+            Self::AnyOf(group) => &group.any_of,
+        }
+    }
+
+    /// The field `gates` of a rule.
+    pub(super) fn read_all(rule: &mut Fields<'_, '_>) -> Option<Vec<Self>> {
+        const NONE: &str = "; write [] for a rule that is ready at once";
+        let field = rule.demand("gates", &format!("is missing{NONE}"))?;
+        if field.is_null() {
+            field.report(format!("has no value{NONE}"));
+            return None;
+        }
+        let mut names = Names::default();
+        field.list(|gate| Self::read(gate, &mut names))
+    }
+
+    fn read(cursor: &Cursor<'_>, names: &mut Names) -> Option<Self> {
+        if cursor.has("anyOf") {
+            return Group::read(cursor, names).map(Self::AnyOf);
+        }
+        cursor.mapping("a gate", |fields| {
+            let kinds = kinds(fields);
+            // It is not there, but one of the fields to choose from.
+            fields.find("anyOf");
+            Check::read(fields, &kinds, names).map(Self::Single)
+        })
+    }
+}
+
+impl Group {
+    fn read(cursor: &Cursor<'_>, names: &mut Names) -> Option<Self> {
+        cursor.mapping("a gate with anyOf", |fields| {
+            let mut member_names = Names::default();
+            Some(Self {
+                name: fields.name(names),
+                any_of: fields.required("anyOf", |members| {
+                    members.filled_list(|member| {
+                        member.mapping("a member of anyOf", |fields| {
+                            let kinds = kinds(fields);
+                            Check::read(fields, &kinds, &mut member_names)
+                        })
+                    })
+                }),
+            })
+        })
+    }
+}
+
+/// The fields of kinds, from top to bottom.
+fn kinds<'t>(fields: &mut Fields<'_, 't>) -> Vec<(Cursor<'t>, Reader)> {
+    let found = KINDS.iter();
+    let found = found.filter_map(|(name, reader)| Some((fields.find(name)?, *reader)));
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|(field, _)| field.place());
+    found
+}
+
+impl Check {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Probe(probe) => &probe.name,
+            Self::Observation(observation) => &observation.name,
+        }
+    }
+
+    /// A check has one kind. The fields of others are read for their problems.
+    fn read(
+        fields: &mut Fields<'_, '_>,
+        kinds: &[(Cursor<'_>, Reader)],
+        names: &mut Names,
+    ) -> Option<Self> {
+        let Some(((field, reader), others)) = kinds.split_first() else {
+            fields.report(format!("must have one of {}", fields.known()));
+            fields.name(names);
+            Schedule::read(fields);
+            return None;
+        };
+        for (other, reader) in others {
+            let line = field.line();
+            other.report_key(format!(
+                "a gate has one check; this one has another in line {line}"
+            ));
+            match reader {
+                Reader::Probe(read) => drop(read(other)),
+                Reader::Observation(read) => drop(read(other)),
+            }
+        }
+        let name = fields.name(names);
+        match reader {
+            Reader::Probe(read) => {
+                let handler = read(field);
+                let schedule = Schedule::read(fields);
+                Some(Self::Probe(Probe {
+                    name,
+                    handler: handler?,
+                    schedule,
+                }))
+            }
+            Reader::Observation(read) => {
+                Schedule::refuse(fields);
+                let object = read(field)?;
+                Some(Self::Observation(Observation { name, object }))
+            }
+        }
+    }
+}

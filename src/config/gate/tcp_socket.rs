@@ -1,0 +1,25 @@
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::ProbeHandler;
+use super::endpoint::{default_host, tcp};
+use crate::config::read::Cursor;
+use crate::syntax::{Form, HOST};
+
+/// A TCP connection that is accepted, then closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TcpSocket {
+    /// As for `httpGet`.
+    #[schemars(default = "default_host", transform = Form(&HOST))]
+    pub host: String,
+    /// A port of that host.
+    #[schemars(range(min = 1))]
+    pub port: u16,
+}
+
+pub(super) fn read(cursor: &Cursor<'_>) -> Option<ProbeHandler> {
+    cursor.mapping("tcpSocket", |fields| {
+        let (host, port) = tcp(fields, "is missing");
+        Some(ProbeHandler::TcpSocket(TcpSocket { host, port }))
+    })
+}

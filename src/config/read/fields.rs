@@ -1,0 +1,130 @@
+//! The fields of a mapping, read by name.
+
+use std::collections::HashMap;
+
+use super::cursor::Cursor;
+use crate::syntax::DNS_LABEL;
+
+impl<'t> Cursor<'t> {
+    /// Reads `what` from the fields of a mapping. Every field that `read` does not ask for is a problem.
+    pub(crate) fn mapping<T>(
+        &self,
+        what: &str,
+        read: impl FnOnce(&mut Fields<'_, 't>) -> Option<T>,
+    ) -> Option<T> {
+        let problems = self.problem_count();
+        let mut fields = Fields {
+            of: self,
+            rest: self.entries()?,
+            known: Vec::new(),
+        };
+        let value = read(&mut fields);
+        let known = fields.known();
+        for (_, field) in fields.rest {
+            field.report_key(format!("{what} has no such field; it has {known}"));
+        }
+        value.filter(|_| self.problem_count() == problems)
+    }
+}
+
+/// The fields of a mapping that have not been read yet.
+pub(crate) struct Fields<'c, 't> {
+    of: &'c Cursor<'t>,
+    rest: Vec<(&'t str, Cursor<'t>)>,
+    known: Vec<&'static str>,
+}
+
+impl<'t> Fields<'_, 't> {
+    pub(crate) fn find(&mut self, name: &'static str) -> Option<Cursor<'t>> {
+        self.known.push(name);
+        self.take(name)
+    }
+
+    /// Like [`Fields::find`], with a `message` if the field is missing.
+    pub(crate) fn demand(&mut self, name: &'static str, message: &str) -> Option<Cursor<'t>> {
+        let field = self.find(name);
+        if field.is_none() {
+            self.of.report_missing(name, message);
+        }
+        field
+    }
+
+    pub(crate) fn required<T: Default>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Cursor<'t>) -> Option<T>,
+    ) -> T {
+        let field = self.demand(name, "is missing");
+        field.and_then(|field| read(&field)).unwrap_or_default()
+    }
+
+    /// `None` if the field is left out.
+    pub(crate) fn optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Cursor<'t>) -> Option<T>,
+    ) -> Option<T> {
+        read(&self.find(name)?)
+    }
+
+    /// The `default` if the field is left out.
+    pub(crate) fn or<T>(
+        &mut self,
+        name: &'static str,
+        default: T,
+        read: impl FnOnce(&Cursor<'t>) -> Option<T>,
+    ) -> T {
+        self.optional(name, read).unwrap_or(default)
+    }
+
+    /// A boolean that is false by default.
+    pub(crate) fn flag(&mut self, name: &'static str) -> bool {
+        self.or(name, false, Cursor::boolean)
+    }
+
+    /// The field `name`, which must not be one of `names`, and is one of them afterwards.
+    pub(crate) fn name(&mut self, names: &mut Names) -> String {
+        self.required("name", |field| {
+            let name = field.text(&DNS_LABEL)?;
+            if let Some(first) = names.0.get(&name) {
+                field.report(format!(
+                    "must be unique, but is also the name in line {first}"
+                ));
+            } else {
+                names.0.insert(name.clone(), field.line());
+            }
+            Some(name)
+        })
+    }
+
+    /// The field `name` has a meaning elsewhere: where it stands here, `message` says why it must not.
+    pub(crate) fn refuse(&mut self, name: &str, message: &str) {
+        if let Some(field) = self.take(name) {
+            field.report_key(message);
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Option<Cursor<'t>> {
+        let index = self.rest.iter().position(|(field, _)| *field == name)?;
+        Some(self.rest.remove(index).1)
+    }
+
+    /// A problem with the mapping.
+    pub(crate) fn report(&self, message: impl AsRef<str>) {
+        self.of.report(message);
+    }
+
+    /// The names of the fields that were asked for.
+    pub(crate) fn known(&self) -> String {
+        self.known.join(", ")
+    }
+
+    /// Reports nothing about the fields that were not read.
+    pub(crate) fn skip_rest(&mut self) {
+        self.rest.clear();
+    }
+}
+
+/// The names in a list so far, each with its line.
+#[derive(Default)]
+pub(crate) struct Names(HashMap<String, u64>);

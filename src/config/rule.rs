@@ -1,0 +1,132 @@
+//! A rule of the file.
+
+mod deadline;
+mod publish_condition;
+mod retaint;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::conflicts::Parts;
+use super::duration::{self, DURATION};
+use super::gate::Gate;
+use super::read::{Cursor, Names};
+use super::{labels, taint};
+use crate::syntax::{DNS_LABEL, Form};
+use crate::taint::TaintMatcher;
+
+pub use deadline::{Deadline, DeadlineAction};
+pub use publish_condition::PublishCondition;
+pub use retaint::Retaint;
+
+/// One taint to remove and the gates that must be open first.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("dependentSchemas" = {"retaint": retaint::needs()}))]
+pub struct Rule {
+    /// Unique in the file.
+    #[schemars(transform = Form(&DNS_LABEL))]
+    pub name: String,
+    /// The taint to remove.
+    pub taint: TaintMatcher,
+    /// The rule applies only to a Node that has all of these labels, as in a PodSpec.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(default, transform = labels::describe)]
+    pub node_selector: BTreeMap<String, String>,
+    /// All must be open. `[]` is legal: the rule is ready at once.
+    pub gates: Vec<Gate>,
+    /// How long every gate must have been open without a break.
+    #[serde(serialize_with = "duration::serialize")]
+    #[schemars(default, with = "String", transform = Form(&DURATION))]
+    pub stable_for: Duration,
+    /// What to do if a gate never opens.
+    #[schemars(default)]
+    pub deadline: Deadline,
+    /// Put the taint back when a gate has closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "Retaint")]
+    pub retaint: Option<Retaint>,
+    /// Publish the state of the gates as a condition of the Node too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "PublishCondition")]
+    pub publish_condition: Option<PublishCondition>,
+    /// Decide and report, write nothing.
+    #[schemars(default)]
+    pub dry_run: bool,
+}
+
+impl Rule {
+    /// A rule with the defaults of all other fields.
+    pub fn new(name: impl Into<String>, taint: TaintMatcher, gates: Vec<Gate>) -> Self {
+        Self {
+            name: name.into(),
+            taint,
+            node_selector: BTreeMap::new(),
+            gates,
+            stable_for: Duration::ZERO,
+            deadline: Deadline::default(),
+            retaint: None,
+            publish_condition: None,
+            dry_run: false,
+        }
+    }
+
+    /// Whether `other` is this rule, possibly in another version: one that removes another taint, or from other Nodes,
+    /// is another rule.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.taint == other.taint
+            && self.node_selector == other.node_selector
+    }
+
+    /// Reads a rule. `parts` receives what could be read of it, even if it has problems.
+    pub(super) fn read<'t>(
+        cursor: &Cursor<'t>,
+        names: &mut Names,
+        parts: &mut Vec<Parts<'t>>,
+    ) -> Option<Self> {
+        cursor.mapping("a rule", |fields| {
+            let name = fields.name(names);
+            let taint_at = fields.demand("taint", "is missing");
+            let taint = taint_at.as_ref().and_then(taint::read);
+            let node_selector = match fields.find("nodeSelector") {
+                Some(field) => labels::read(&field),
+                None => Some(BTreeMap::new()),
+            };
+            let gates = Gate::read_all(fields);
+            let stable_for = fields.or("stableFor", Duration::ZERO, Cursor::duration);
+            let deadline = fields.or("deadline", Deadline::default(), Deadline::read);
+            let retaint_at = fields.find("retaint");
+            let retaint = retaint_at.as_ref().and_then(Retaint::read);
+            if let Some(at) = &retaint_at {
+                retaint::check_needs(at, taint.as_ref(), gates.as_deref(), deadline);
+            }
+            let published_at = fields.find("publishCondition");
+            let publish_condition = published_at.as_ref().and_then(PublishCondition::read);
+            let dry_run = fields.flag("dryRun");
+            parts.push(Parts {
+                line: cursor.line(),
+                node_selector: node_selector.clone(),
+                gates: gates.clone().unwrap_or_default(),
+                taint: taint_at.zip(taint.clone()),
+                retaint: retaint_at,
+                published: published_at
+                    .zip(publish_condition.clone().map(|condition| condition.kind)),
+            });
+            Some(Self {
+                name,
+                taint: taint?,
+                node_selector: node_selector?,
+                gates: gates?,
+                stable_for,
+                deadline,
+                retaint,
+                publish_condition,
+                dry_run,
+            })
+        })
+    }
+}

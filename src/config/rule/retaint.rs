@@ -1,0 +1,77 @@
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Deadline, DeadlineAction};
+use crate::config::duration::{self, DURATION};
+use crate::config::gate::Gate;
+use crate::config::read::Cursor;
+use crate::syntax::Form;
+use crate::taint::{Effect, TaintMatcher};
+
+/// Keeps new pods away again when a gate has closed. Running pods stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(default)]
+pub struct Retaint {
+    /// How long some gate must have been closed (not unknown) without a break; `30s` or more.
+    #[serde(serialize_with = "duration::serialize")]
+    #[schemars(with = "String", transform = Form(&DURATION))]
+    pub after: Duration,
+}
+
+impl Default for Retaint {
+    fn default() -> Self {
+        Self { after: Self::LEAST }
+    }
+}
+
+impl Retaint {
+    const LEAST: Duration = Duration::from_secs(30);
+
+    pub(super) fn read(cursor: &Cursor<'_>) -> Option<Self> {
+        cursor.mapping("retaint", |fields| {
+            let after = fields.or("after", Self::LEAST, |after| {
+                let reason = "a component that restarts must not close the node at once";
+                after.duration_from(Self::LEAST, reason)
+            });
+            Some(Self { after })
+        })
+    }
+}
+
+/// Whether the rest of the rule allows a `retaint`, which stands `at`. What could not be read is `None`.
+pub(super) fn check_needs(
+    at: &Cursor<'_>,
+    taint: Option<&TaintMatcher>,
+    gates: Option<&[Gate]>,
+    deadline: Deadline,
+) {
+    if taint.is_some_and(|taint| taint.effect != Some(Effect::NoSchedule)) {
+        at.report_key(
+            "needs taint.effect: NoSchedule, so that there is one taint to put back, and one that evicts no pod",
+        );
+    }
+    if gates.is_some_and(<[_]>::is_empty) {
+        at.report_key("needs a gate: without one, nothing can close");
+    }
+    if deadline.action == DeadlineAction::Remove {
+        at.report_key(
+            "contradicts deadline.action: Remove, which admits pods to a node with a closed gate; leave out one of them",
+        );
+    }
+}
+
+/// [`check_needs`] for the schema: what a rule with a `retaint` must have.
+pub(super) fn needs() -> serde_json::Value {
+    serde_json::json!({
+        "properties": {
+            "taint": {
+                "properties": {"effect": {"const": Effect::NoSchedule}},
+                "required": ["effect"],
+            },
+            "gates": {"minItems": 1},
+            "deadline": {"properties": {"action": {"const": DeadlineAction::Keep}}},
+        },
+    })
+}

@@ -1,0 +1,114 @@
+//! Watches objects for a gate. Each watch is up only while it can matter.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use tokio::sync::{mpsc, watch};
+use tracing::{info, warn};
+
+use crate::api::object::Object;
+use crate::api::watch::{Collection, WatchUpdate};
+use crate::api::{ApiServer, watch as api_watch};
+use crate::gate::report::Reporter;
+use crate::gate::{GateContext, NodeFreshness, NodeSnapshot, Outcome};
+use crate::rate_limit::RepeatFilter;
+
+/// Updates that wait to be applied. The watch waits while it is full.
+const QUEUE: usize = 16;
+
+/// Watches only while the Node is known as it is now. Before, its taint may not be there; and when the API server comes
+/// back after an outage, both watches are up again at the same time, whatever their backoffs.
+pub(super) async fn follow_objects<T: Object>(
+    api: &ApiServer,
+    collection: Collection,
+    context: GateContext,
+    mut reporter: Reporter,
+    mut judge: impl FnMut(&HashMap<String, T>, &NodeFreshness) -> Outcome,
+) {
+    let GateContext {
+        mut node, urgent, ..
+    } = context;
+    let mut failure = RepeatFilter::default();
+    loop {
+        let unknown = node.borrow_and_update().current().err();
+        if let Some(reason) = unknown {
+            reporter.report(&Outcome::Unknown(reason)).await;
+            if node.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            continue;
+        }
+        let (sender, updates) = mpsc::channel(QUEUE);
+        let known = node.clone();
+        tokio::select! {
+            () = api_watch::run(api, collection.clone(), sender, urgent.clone()) => {}
+            () = apply(updates, &collection.path, known, &mut failure, &mut reporter, &mut judge) => {}
+            () = until_unknown(&mut node) => {}
+        }
+    }
+}
+
+/// Returns when the Node is not known as it is now.
+async fn until_unknown(node: &mut watch::Receiver<NodeSnapshot>) {
+    if node.wait_for(|node| node.current().is_err()).await.is_err() {
+        // The agent is about to end.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Judges the objects at each update of their watch or of the Node, and reports. Returns at the end of the watch.
+async fn apply<T: Object>(
+    mut updates: mpsc::Receiver<WatchUpdate<T>>,
+    path: &str,
+    mut node: watch::Receiver<NodeSnapshot>,
+    failure: &mut RepeatFilter,
+    reporter: &mut Reporter,
+    mut judge: impl FnMut(&HashMap<String, T>, &NodeFreshness) -> Outcome,
+) {
+    let mut objects: HashMap<String, T> = HashMap::new();
+    let mut is_synced = false;
+    loop {
+        let update = tokio::select! {
+            update = updates.recv() => match update {
+                Some(update) => Some(update),
+                None => return,
+            },
+            Ok(()) = node.changed() => None,
+        };
+        match update {
+            Some(WatchUpdate::Apply(object)) => {
+                objects.insert(object.metadata().uid.clone(), object);
+            }
+            Some(WatchUpdate::Delete(uid)) => _ = objects.remove(&uid),
+            Some(WatchUpdate::InitDone) => {
+                is_synced = true;
+                if failure.end() {
+                    info!(path, "watching for a gate again");
+                }
+            }
+            // `Synced` follows.
+            Some(WatchUpdate::Init | WatchUpdate::Ended(None)) | None => {}
+            Some(WatchUpdate::Ended(Some(error))) => {
+                is_synced = false;
+                let error = error.to_string();
+                if failure.is_news(Instant::now(), &error) {
+                    warn!(path, error, "failed to watch for a gate; trying again");
+                }
+                let reason = format!("cannot watch {path}: {error}");
+                reporter.report(&Outcome::Unknown(reason)).await;
+            }
+            Some(WatchUpdate::Stale) => {
+                is_synced = false;
+                let reason = format!("cannot watch {path} now: the next watch has not started yet");
+                reporter.report(&Outcome::Unknown(reason)).await;
+            }
+        }
+        if is_synced {
+            let outcome = judge(&objects, &node.borrow().freshness);
+            reporter.report(&outcome).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! One gate: its tasks, what they report, and the log line of each change.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tracing::{debug, info};
+
+use super::{group, worker};
+use crate::config::{Check, Gate};
+use crate::gate::probe::slot::Slot;
+use crate::gate::report::{Evaluation, Reporter, Source, Update};
+use crate::gate::{GateContext, NodeSnapshot, Outcome, State, observation};
+use crate::rate_limit::TokenBucket;
+
+/// A gate, as `/statusz` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GateStatus {
+    pub name: String,
+    pub state: State,
+    /// What was seen, or the reason why the gate is not open.
+    pub message: String,
+    /// When the state began.
+    pub since: Timestamp,
+}
+
+/// A gate and its last outcome. Dropping it ends its evaluation.
+pub(super) struct GateRunner {
+    rule: String,
+    spec: Gate,
+    /// Of each member of a group; of the gate itself if it is no group.
+    outcomes: Vec<Outcome>,
+    slots: Vec<Slot>,
+    /// `None` while the gate is at rest.
+    round: Option<Round>,
+    status: GateStatus,
+    /// A gate that flaps must not fill the log.
+    log_lines: TokenBucket,
+}
+
+struct Round {
+    number: u64,
+    evaluation: Evaluation,
+    _tasks: JoinSet<()>,
+}
+
+impl GateRunner {
+    /// A gate at rest.
+    pub(super) fn new(rule: &str, spec: &Gate) -> Self {
+        let outcomes = vec![Outcome::AtRest; spec.checks().len()];
+        Self {
+            rule: rule.to_owned(),
+            status: status(spec, &group::outcome(spec, &outcomes), Timestamp::now()),
+            spec: spec.clone(),
+            slots: outcomes.iter().map(|_| Slot::default()).collect(),
+            outcomes,
+            round: None,
+            log_lines: TokenBucket::LOG_LINES,
+        }
+    }
+
+    pub(super) fn spec(&self) -> &Gate {
+        &self.spec
+    }
+
+    pub(super) fn status(&self) -> &GateStatus {
+        &self.status
+    }
+
+    /// Evaluates the gate from now on. Starts again unless `round` is under way already.
+    pub(super) fn run(&mut self, now: Instant, round: u64, context: &GateContext) {
+        if self.round.as_ref().is_some_and(|run| run.number == round) {
+            return;
+        }
+        // Ends an earlier round first, with its connections, processes and watches.
+        self.round = None;
+        self.outcomes.fill(Outcome::Unevaluated);
+        let evaluation = Evaluation::begin();
+        let mut tasks = JoinSet::new();
+        for (index, spec) in self.spec.checks().iter().enumerate() {
+            let source = Source { evaluation, index };
+            let reporter = Reporter::new(source, context.updates.clone());
+            match spec.clone() {
+                Check::Probe(spec) => {
+                    tasks.spawn(worker::run(spec, self.slots[index].clone(), reporter))
+                }
+                Check::Observation(spec) => {
+                    tasks.spawn(observation::follow(spec, context.clone(), reporter))
+                }
+            };
+        }
+        self.round = Some(Round {
+            number: round,
+            evaluation,
+            _tasks: tasks,
+        });
+        self.update_status(now);
+    }
+
+    /// Ends the evaluation, with its connections, processes and watches, and forgets its outcomes.
+    pub(super) fn rest(&mut self, now: Instant) {
+        if self.round.take().is_some() {
+            self.outcomes.fill(Outcome::AtRest);
+            self.update_status(now);
+        }
+    }
+
+    /// Evaluates the members that are about the Node itself. Returns for how long the result is valid if the Node does
+    /// not change; `None` is for ever.
+    pub(super) fn observe_node(
+        &mut self,
+        now: Instant,
+        node: &NodeSnapshot,
+        clock: Timestamp,
+    ) -> Option<Duration> {
+        self.round.as_ref()?;
+        let mut valid_for = None;
+        for (spec, outcome) in self.spec.checks().iter().zip(&mut self.outcomes) {
+            if let Check::Observation(spec) = spec
+                && let Some(seen) = observation::of_node(spec, node, clock)
+            {
+                *outcome = seen.outcome;
+                valid_for = valid_for.into_iter().chain(seen.valid_for).min();
+            }
+        }
+        self.update_status(now);
+        valid_for
+    }
+
+    /// Applies an update if it is of the round under way, and returns whether it is.
+    pub(super) fn apply(&mut self, now: Instant, update: &Update) -> bool {
+        let Source { evaluation, index } = update.source;
+        let round = self.round.as_ref();
+        let is_mine = round.is_some_and(|round| round.evaluation == evaluation);
+        if is_mine {
+            self.outcomes[index].clone_from(&update.outcome);
+            self.update_status(now);
+        }
+        is_mine
+    }
+
+    /// Whether every member has been evaluated in this round.
+    pub(super) fn is_evaluated(&self) -> bool {
+        self.outcomes.iter().all(Outcome::is_evaluated)
+    }
+
+    pub(super) fn is_open_but_for_api(&self) -> bool {
+        group::is_open_but_for_api(&self.spec, &self.outcomes)
+    }
+
+    /// Logs a new state or message.
+    fn update_status(&mut self, now: Instant) {
+        let outcome = group::outcome(&self.spec, &self.outcomes);
+        let changed = self.status.state != outcome.state();
+        if !changed && self.status.message == outcome.message() {
+            return;
+        }
+        let (rule, gate) = (&self.rule, self.spec.name());
+        let (state, reason) = (outcome.state().as_str(), outcome.message());
+        if outcome.is_evaluated() && self.log_lines.try_take(now) {
+            info!(rule, gate, state, reason, "evaluated the gate");
+        } else {
+            debug!(rule, gate, state, reason, "evaluated the gate");
+        }
+        let since = if changed {
+            Timestamp::now()
+        } else {
+            self.status.since
+        };
+        self.status = status(&self.spec, &outcome, since);
+    }
+}
+
+fn status(spec: &Gate, outcome: &Outcome, since: Timestamp) -> GateStatus {
+    GateStatus {
+        name: spec.name().to_owned(),
+        state: outcome.state(),
+        message: outcome.message().to_owned(),
+        since,
+    }
+}
