@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use untaint::config::CniConfig;
 use untaint::fs_watch::FsWatch;
 use untaint::gate::probe::cni_config;
-use untaint::gate::probe::slot::Slot;
+use untaint::gate::probe::lock::ProbeLock;
 
 /// k0s#8113 (A22). A process without file descriptors and a user without inotify instances get the same EMFILE.
 #[tokio::test]
@@ -18,8 +18,8 @@ async fn without_inotify_the_poll_still_notices_the_file() {
         dir: dir.path().to_owned(),
         ..CniConfig::default()
     };
-    let slot = Slot::default();
-    let check = || cni_config::check(&spec, &slot);
+    let lock = ProbeLock::default();
+    let check = || cni_config::check(&spec, &lock);
 
     let limit = getrlimit(Resource::Nofile);
     let none = Rlimit {

@@ -86,7 +86,7 @@ async fn apply<T: Object>(
                     info!(path, "watching for a gate again");
                 }
             }
-            // `Synced` follows.
+            // `InitDone` or another end follows.
             Some(WatchUpdate::Init | WatchUpdate::Ended(None)) | None => {}
             Some(WatchUpdate::Ended(Some(error))) => {
                 is_synced = false;

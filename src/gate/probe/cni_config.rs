@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::disk::{self, deleted, fault};
-use super::slot::Slot;
+use super::lock::ProbeLock;
 use crate::boot;
 use crate::config::CniConfig;
 use crate::conflist::{
@@ -16,9 +16,9 @@ use crate::conflist::{
 };
 use crate::text::file::read_bytes;
 
-pub async fn check(spec: &CniConfig, slot: &Slot) -> Result<String, String> {
+pub async fn check(spec: &CniConfig, lock: &ProbeLock) -> Result<String, String> {
     let asked = spec.clone();
-    disk::ask(slot, &spec.dir, move || look(&asked)).await
+    disk::ask(lock, &spec.dir, move || look(&asked)).await
 }
 
 fn look(expected: &CniConfig) -> Result<String, String> {

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::disk::SILENCE;
-use super::slot::Slot;
+use super::lock::ProbeLock;
 use crate::config::Endpoint;
 use crate::text::{plain, unbracketed};
 
@@ -19,10 +19,13 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Connects to `endpoint`. The error names it.
-pub(super) async fn connect(endpoint: &Endpoint, slot: &Slot) -> Result<Box<dyn Stream>, String> {
+pub(super) async fn connect(
+    endpoint: &Endpoint,
+    lock: &ProbeLock,
+) -> Result<Box<dyn Stream>, String> {
     match endpoint {
-        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port, slot).await?)),
-        Endpoint::Unix { path } => Ok(Box::new(unix(path, slot).await?)),
+        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port, lock).await?)),
+        Endpoint::Unix { path } => Ok(Box::new(unix(path, lock).await?)),
     }
 }
 
@@ -53,10 +56,10 @@ pub(super) fn requested_host(endpoint: &Endpoint) -> String {
 }
 
 /// Connects to the first address of `host` that accepts.
-pub(super) async fn tcp(host: &str, port: u16, slot: &Slot) -> Result<TcpStream, String> {
+pub(super) async fn tcp(host: &str, port: u16, lock: &ProbeLock) -> Result<TcpStream, String> {
     let connected = async {
         let mut first_error = None;
-        for address in addresses(unbracketed(host), port, slot).await? {
+        for address in addresses(unbracketed(host), port, lock).await? {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
@@ -73,9 +76,9 @@ pub(super) async fn tcp(host: &str, port: u16, slot: &Slot) -> Result<TcpStream,
 }
 
 /// On another thread: the kernel resolves the path while it connects, and that hangs where a file system hangs.
-async fn unix(path: &Path, slot: &Slot) -> Result<UnixStream, String> {
+async fn unix(path: &Path, lock: &ProbeLock) -> Result<UnixStream, String> {
     let socket = path.to_owned();
-    let connected = slot.run_blocking(path.as_os_str(), move |_guard| unix_stream(&socket));
+    let connected = lock.run_blocking(path.as_os_str(), move |_guard| unix_stream(&socket));
     let connected = match connected.await {
         Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| plain(&error)),
         Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -95,7 +98,7 @@ fn unix_stream(path: &Path) -> io::Result<StdUnixStream> {
     Ok(socket.into())
 }
 
-async fn addresses(host: &str, port: u16, slot: &Slot) -> io::Result<Vec<SocketAddr>> {
+async fn addresses(host: &str, port: u16, lock: &ProbeLock) -> io::Result<Vec<SocketAddr>> {
     // Without a resolver: an empty root has no /etc/hosts, and on a machine without IPv6 a resolver that has one returns
     // only 127.0.0.1.
     if host.eq_ignore_ascii_case("localhost") {
@@ -107,14 +110,14 @@ async fn addresses(host: &str, port: u16, slot: &Slot) -> io::Result<Vec<SocketA
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![(address, port).into()]);
     }
-    lookup(host, port, slot).await
+    lookup(host, port, lock).await
 }
 
 /// Asks the system's resolver, on another thread because it blocks. Nothing interrupts it: while DNS is silent, it
 /// outlives the probe.
-async fn lookup(host: &str, port: u16, slot: &Slot) -> io::Result<Vec<SocketAddr>> {
+async fn lookup(host: &str, port: u16, lock: &ProbeLock) -> io::Result<Vec<SocketAddr>> {
     let name = host.to_owned();
-    let answer = slot.run_blocking(host.as_ref(), move |_guard| {
+    let answer = lock.run_blocking(host.as_ref(), move |_guard| {
         Ok((name.as_str(), port).to_socket_addrs()?.collect())
     });
     answer.await.unwrap_or_else(|| {
@@ -137,17 +140,17 @@ mod tests {
     }
 
     async fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
-        super::tcp(host, port, &Slot::default()).await
+        super::tcp(host, port, &ProbeLock::default()).await
     }
 
     #[tokio::test]
     async fn there_is_no_other_look_up_while_the_last_one_has_no_answer() {
-        let slot = Slot::default();
-        let unanswered = slot.acquire().await.unwrap();
-        let error = super::tcp("name.invalid", 1, &slot).await.unwrap_err();
+        let lock = ProbeLock::default();
+        let unanswered = lock.acquire().await.unwrap();
+        let error = super::tcp("name.invalid", 1, &lock).await.unwrap_err();
         assert!(error.ends_with("has no answer yet"), "{error}");
         drop(unanswered);
-        let error = super::tcp("name.invalid", 1, &slot).await.unwrap_err();
+        let error = super::tcp("name.invalid", 1, &lock).await.unwrap_err();
         assert!(!error.ends_with("has no answer yet"), "{error}");
     }
 
@@ -173,7 +176,7 @@ mod tests {
     #[tokio::test]
     async fn another_name_goes_through_the_resolver() {
         assert_eq!(
-            lookup("127.0.0.1", 1, &Slot::default()).await.unwrap(),
+            lookup("127.0.0.1", 1, &ProbeLock::default()).await.unwrap(),
             [(Ipv4Addr::LOCALHOST, 1).into()]
         );
         let error = tcp("name.invalid", 1).await.unwrap_err();
@@ -194,8 +197,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.sock");
         let endpoint = Endpoint::Unix { path: path.clone() };
-        let slot = Slot::default();
-        let error = async || connect(&endpoint, &slot).await.err().unwrap();
+        let lock = ProbeLock::default();
+        let error = async || connect(&endpoint, &lock).await.err().unwrap();
         let named = |cause| format!("unix socket {}: {cause}", path.display());
 
         assert_eq!(error().await, named("no such file or directory"));
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!(error().await, named("connection refused"));
 
         let _listener = socket.listen(0).unwrap();
-        let _queued = connect(&endpoint, &slot).await.unwrap();
+        let _queued = connect(&endpoint, &lock).await.unwrap();
         let full = "its queue is full: the server does not accept connections";
         assert_eq!(error().await, named(full));
     }
@@ -216,11 +219,11 @@ mod tests {
         let path = dir.path().join("x.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let endpoint = Endpoint::Unix { path };
-        let slot = Slot::default();
-        let hung = slot.acquire().await.unwrap();
-        let error = connect(&endpoint, &slot).await.err().unwrap();
+        let lock = ProbeLock::default();
+        let hung = lock.acquire().await.unwrap();
+        let error = connect(&endpoint, &lock).await.err().unwrap();
         assert!(error.ends_with("does not answer"), "{error}");
         drop(hung);
-        connect(&endpoint, &slot).await.unwrap();
+        connect(&endpoint, &lock).await.unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::slot::Slot;
+use super::lock::ProbeLock;
 use crate::conflist::one_line;
 use crate::text::plain;
 
@@ -14,11 +14,11 @@ pub(super) const SILENCE: &str =
     "the last look has not finished: the file system is slow or does not answer";
 
 /// Asks `question` about `path` on a thread of its own, so that a file system that hangs holds one thread, not the agent.
-pub(super) async fn ask<F>(slot: &Slot, path: &Path, question: F) -> Result<String, String>
+pub(super) async fn ask<F>(lock: &ProbeLock, path: &Path, question: F) -> Result<String, String>
 where
     F: FnOnce() -> Result<String, String> + Send + 'static,
 {
-    let answer = slot.run_blocking(path.as_os_str(), |_guard| question());
+    let answer = lock.run_blocking(path.as_os_str(), |_guard| question());
     let answer = answer.await.unwrap_or_else(|| Err(SILENCE.into()));
     answer
         .map(|seen| one_line(&seen))
@@ -76,11 +76,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_that_hangs_holds_one_thread_and_closes_the_gate() {
-        let slot = Slot::default();
+        let lock = ProbeLock::default();
         let (release, hang) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
         {
-            let abandoned = pin!(ask(&slot, "/".as_ref(), move || {
+            let abandoned = pin!(ask(&lock, "/".as_ref(), move || {
                 started.send(()).unwrap();
                 _ = hang.recv();
                 Ok(String::new())
@@ -89,13 +89,13 @@ mod tests {
             assert!(first.is_pending());
             start.recv().unwrap();
         }
-        let second = ask(&slot, "/".as_ref(), || panic!("asked while another hangs")).await;
+        let second = ask(&lock, "/".as_ref(), || panic!("asked while another hangs")).await;
         let reason = second.unwrap_err();
         assert!(reason.contains("does not answer"), "{reason}");
 
         drop(release);
-        while slot.acquire().await.is_none() {}
-        let third = ask(&slot, "/".as_ref(), || Ok("a\nb".into())).await;
+        while lock.acquire().await.is_none() {}
+        let third = ask(&lock, "/".as_ref(), || Ok("a\nb".into())).await;
         assert_eq!(third, Ok("a\\nb".into()));
     }
 }

@@ -19,7 +19,7 @@ use self::group::Group;
 pub(crate) use self::orphans::{reap_orphans, wait_for_leftovers};
 use self::output::Output;
 use super::drive::while_driving;
-use super::slot::{Slot, SlotGuard};
+use super::lock::{ProbeLock, ProbeLockGuard};
 use crate::config::Exec;
 use crate::text::{excerpt, plain};
 
@@ -28,13 +28,13 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// Runs the program to its end. Fails while something of the last run is left: a process that waits for a disk or a file
 /// server does not die when it is killed.
-pub async fn check(spec: &Exec, slot: &Slot) -> Result<String, String> {
+pub async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, String> {
     let program = spec.command.first().ok_or("no program is given")?;
     let name = name(program);
     let command = spec.command.clone();
     // On another thread: a program on a file system that hangs would stop this one. If nobody waits for the result any
     // more, the processes end as it is dropped.
-    let spawned = slot.run_blocking(program.as_ref(), move |guard| {
+    let spawned = lock.run_blocking(program.as_ref(), move |guard| {
         orphans::start_alone(|| spawn(&command, guard))
             .map_err(|error| describe(&command[0], &error))
     });
@@ -51,7 +51,7 @@ pub async fn check(spec: &Exec, slot: &Slot) -> Result<String, String> {
     judge(status, &output).map_err(|why| format!("{name}: {why}"))
 }
 
-fn spawn(command: &[String], guard: SlotGuard) -> io::Result<(Group, Output)> {
+fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<(Group, Output)> {
     let [program, arguments @ ..] = command else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

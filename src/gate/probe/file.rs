@@ -3,13 +3,13 @@
 use std::fs;
 
 use super::disk::{self, fault};
-use super::slot::Slot;
+use super::lock::ProbeLock;
 use crate::boot;
 use crate::config::FileCheck;
 
-pub async fn check(spec: &FileCheck, slot: &Slot) -> Result<String, String> {
+pub async fn check(spec: &FileCheck, lock: &ProbeLock) -> Result<String, String> {
     let asked = spec.clone();
-    disk::ask(slot, &spec.path, move || look(&asked)).await
+    disk::ask(lock, &spec.path, move || look(&asked)).await
 }
 
 fn look(expected: &FileCheck) -> Result<String, String> {
@@ -40,7 +40,7 @@ mod tests {
             path,
             newer_than_boot,
         };
-        super::check(&spec, &Slot::default()).await.into()
+        super::check(&spec, &ProbeLock::default()).await.into()
     }
 
     #[tokio::test]
@@ -68,9 +68,9 @@ mod tests {
             path: "/".into(),
             newer_than_boot: false,
         };
-        let slot = Slot::default();
-        let check = async || Outcome::from(super::check(&spec, &slot).await);
-        let hung = slot.acquire().await.unwrap();
+        let lock = ProbeLock::default();
+        let check = async || Outcome::from(super::check(&spec, &lock).await);
+        let hung = lock.acquire().await.unwrap();
         assert!(check().await.message().contains("does not answer"));
         drop(hung);
         assert!(check().await.is_open());

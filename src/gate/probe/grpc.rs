@@ -20,7 +20,7 @@ use tower::service_fn;
 
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
-use super::slot::Slot;
+use super::lock::ProbeLock;
 use crate::config::{Endpoint, Grpc};
 use crate::text::excerpt;
 
@@ -30,8 +30,8 @@ const MESSAGE_LIMIT: usize = 1024;
 const WINDOW: u32 = 64 * 1024;
 
 /// Asks once, on a connection of its own. Only `SERVING` opens.
-pub async fn check(spec: &Grpc, slot: &Slot) -> Result<String, String> {
-    ask(spec, connect(&spec.endpoint, slot).await?).await
+pub async fn check(spec: &Grpc, lock: &ProbeLock) -> Result<String, String> {
+    ask(spec, connect(&spec.endpoint, lock).await?).await
 }
 
 /// Asks once over `stream`. The error names the endpoint.

@@ -21,7 +21,7 @@ use self::expect::Body;
 pub use self::target::Target;
 use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
-use super::slot::Slot;
+use super::lock::ProbeLock;
 use crate::config::{Expect, HttpGet, Scheme};
 use crate::text::{excerpt, plain, without_secrets};
 
@@ -32,10 +32,10 @@ const READ_BUFFER: usize = 64 * 1024;
 
 /// Sends a GET, follows redirects within the host, and compares the final answer with what is expected. Each request has
 /// a connection of its own.
-pub async fn check(spec: &HttpGet, slot: &Slot) -> Result<String, String> {
+pub async fn check(spec: &HttpGet, lock: &ProbeLock) -> Result<String, String> {
     let mut target = Target::new(spec)?;
     for _ in 0..=MAX_REDIRECTS {
-        let stream = connect(&target.endpoint, slot).await?;
+        let stream = connect(&target.endpoint, lock).await?;
         match exchange(spec, &target, stream).await? {
             Answer::Accepted(seen) => return Ok(seen),
             Answer::Redirect(next) => target = next,

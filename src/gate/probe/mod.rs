@@ -9,7 +9,7 @@ pub mod exec;
 pub mod file;
 pub mod grpc;
 pub mod http_get;
-pub mod slot;
+pub mod lock;
 pub mod tcp_socket;
 #[cfg(test)]
 pub(super) mod testing;
@@ -21,20 +21,20 @@ use tokio::time::timeout;
 use super::Outcome;
 use crate::config::{Probe, ProbeHandler};
 pub use connect::Stream;
-use slot::Slot;
+use lock::ProbeLock;
 
 /// Evaluates a probe once, within its `timeoutSeconds`.
-pub(super) async fn evaluate(spec: &Probe, slot: &Slot) -> Outcome {
+pub(super) async fn evaluate(spec: &Probe, lock: &ProbeLock) -> Outcome {
     let limit = spec.schedule.timeout;
     let no_answer = |_| Err(format!("no answer within {} s", limit.as_secs_f64()));
     let answer = async {
         match &spec.handler {
-            ProbeHandler::CniConfig(spec) => cni_config::check(spec, slot).await,
-            ProbeHandler::File(spec) => file::check(spec, slot).await,
-            ProbeHandler::HttpGet(spec) => http_get::check(spec, slot).await,
-            ProbeHandler::TcpSocket(spec) => tcp_socket::check(spec, slot).await,
-            ProbeHandler::Grpc(spec) => grpc::check(spec, slot).await,
-            ProbeHandler::Exec(spec) => exec::check(spec, slot).await,
+            ProbeHandler::CniConfig(spec) => cni_config::check(spec, lock).await,
+            ProbeHandler::File(spec) => file::check(spec, lock).await,
+            ProbeHandler::HttpGet(spec) => http_get::check(spec, lock).await,
+            ProbeHandler::TcpSocket(spec) => tcp_socket::check(spec, lock).await,
+            ProbeHandler::Grpc(spec) => grpc::check(spec, lock).await,
+            ProbeHandler::Exec(spec) => exec::check(spec, lock).await,
         }
     };
     // On the heap while it runs: it is large, and its caller lives long.

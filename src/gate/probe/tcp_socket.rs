@@ -1,12 +1,12 @@
 //! `tcpSocket`: a port that accepts a connection.
 
 use super::connect;
-use super::slot::Slot;
+use super::lock::ProbeLock;
 use crate::config::TcpSocket;
 
 /// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
-pub async fn check(spec: &TcpSocket, slot: &Slot) -> Result<String, String> {
-    connect::tcp(&spec.host, spec.port, slot).await?;
+pub async fn check(spec: &TcpSocket, lock: &ProbeLock) -> Result<String, String> {
+    connect::tcp(&spec.host, spec.port, lock).await?;
     let target = connect::authority(&spec.host, spec.port);
     Ok(format!("{target} accepts connections"))
 }
@@ -26,7 +26,7 @@ mod tests {
             port,
         };
         assert_eq!(
-            check(&spec, &Slot::default()).await,
+            check(&spec, &ProbeLock::default()).await,
             Ok(format!("127.0.0.1:{port} accepts connections"))
         );
         let (mut accepted, _) = listener.accept().await.unwrap();
@@ -34,7 +34,7 @@ mod tests {
 
         let (_refusing, port) = refuse();
         assert_eq!(
-            check(&TcpSocket { port, ..spec }, &Slot::default()).await,
+            check(&TcpSocket { port, ..spec }, &ProbeLock::default()).await,
             Err(format!("127.0.0.1:{port}: connection refused"))
         );
     }

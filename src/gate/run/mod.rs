@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 
 use super::Outcome;
 use super::observation;
-use super::probe::{self, slot::Slot};
+use super::probe::{self, lock::ProbeLock};
 use crate::config::{Check, Gate};
 pub use rule_gates::RuleGates;
 pub use runner::GateStatus;
@@ -19,9 +19,9 @@ pub use runner::GateStatus;
 /// Observations are unknown.
 pub async fn once(gates: &[Gate]) -> Vec<(&str, Outcome)> {
     let evaluations = gates.iter().map(|gate| async move {
-        let outcomes = gate.checks().iter().map(|condition| async move {
-            match condition {
-                Check::Probe(spec) => probe::evaluate(spec, &Slot::default()).await,
+        let outcomes = gate.checks().iter().map(|check| async move {
+            match check {
+                Check::Probe(spec) => probe::evaluate(spec, &ProbeLock::default()).await,
                 Check::Observation(_) => observation::without_api_server(),
             }
         });

@@ -9,7 +9,7 @@ use tracing::{debug, info};
 
 use super::{group, worker};
 use crate::config::{Check, Gate};
-use crate::gate::probe::slot::Slot;
+use crate::gate::probe::lock::ProbeLock;
 use crate::gate::report::{Evaluation, Reporter, Source, Update};
 use crate::gate::{GateContext, NodeSnapshot, Outcome, State, observation};
 use crate::rate_limit::TokenBucket;
@@ -32,7 +32,7 @@ pub(super) struct GateRunner {
     spec: Gate,
     /// Of each member of a group; of the gate itself if it is no group.
     outcomes: Vec<Outcome>,
-    slots: Vec<Slot>,
+    locks: Vec<ProbeLock>,
     /// `None` while the gate is at rest.
     round: Option<Round>,
     status: GateStatus,
@@ -54,7 +54,7 @@ impl GateRunner {
             rule: rule.to_owned(),
             status: status(spec, &group::outcome(spec, &outcomes), Timestamp::now()),
             spec: spec.clone(),
-            slots: outcomes.iter().map(|_| Slot::default()).collect(),
+            locks: outcomes.iter().map(|_| ProbeLock::default()).collect(),
             outcomes,
             round: None,
             log_lines: TokenBucket::LOG_LINES,
@@ -84,7 +84,7 @@ impl GateRunner {
             let reporter = Reporter::new(source, context.updates.clone());
             match spec.clone() {
                 Check::Probe(spec) => {
-                    tasks.spawn(worker::run(spec, self.slots[index].clone(), reporter))
+                    tasks.spawn(worker::run(spec, self.locks[index].clone(), reporter))
                 }
                 Check::Observation(spec) => {
                     tasks.spawn(observation::follow(spec, context.clone(), reporter))

@@ -7,7 +7,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use super::threshold::Threshold;
 use crate::config::Probe;
 use crate::fs_watch::FsWatch;
-use crate::gate::probe::{self, slot::Slot};
+use crate::gate::probe::{self, lock::ProbeLock};
 use crate::gate::report::Reporter;
 use crate::rate_limit::TokenBucket;
 
@@ -17,7 +17,7 @@ const EARLY: TokenBucket = TokenBucket::new(20, Duration::from_millis(50));
 
 /// Evaluates `spec` for ever, and reports changes. A file that changes is evaluated before the period is over; the period
 /// is the fallback where file events do not arrive.
-pub(super) async fn run(spec: Probe, slot: Slot, mut reporter: Reporter) {
+pub(super) async fn run(spec: Probe, lock: ProbeLock, mut reporter: Reporter) {
     let schedule = spec.schedule;
     sleep(schedule.initial_delay).await;
     let mut threshold = Threshold::new(schedule.success_threshold, schedule.failure_threshold);
@@ -28,11 +28,11 @@ pub(super) async fn run(spec: Probe, slot: Slot, mut reporter: Reporter) {
     loop {
         tokio::select! {
             _ = period.tick() => {
-                threshold.record(probe::evaluate(&spec, &slot).await);
+                threshold.record(probe::evaluate(&spec, &lock).await);
             }
             () = changed(&mut events, &early) => {
                 early.take(Instant::now());
-                if threshold.record_early(probe::evaluate(&spec, &slot).await) {
+                if threshold.record_early(probe::evaluate(&spec, &lock).await) {
                     // The next answer that counts is a period away.
                     period.reset();
                 }

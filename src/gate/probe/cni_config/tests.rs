@@ -60,8 +60,8 @@ impl Node {
 #[tokio::test]
 async fn the_gate_opens_for_a_valid_file_and_says_what_is_in_it() {
     let node = Node::new();
-    let slot = Slot::default();
-    let check = async || Outcome::from(check(&node.expected, &slot).await);
+    let lock = ProbeLock::default();
+    let check = async || Outcome::from(check(&node.expected, &lock).await);
     assert_eq!(check().await.state().as_str(), "closed");
     let path = node.write("05-cilium.conflist", CILIUM);
     assert_eq!(
@@ -77,9 +77,9 @@ async fn the_gate_opens_for_a_valid_file_and_says_what_is_in_it() {
 async fn a_look_that_hangs_does_not_pile_up_others() {
     let node = Node::new();
     node.write("05-cilium.conflist", CILIUM);
-    let slot = Slot::default();
-    let check = async || Outcome::from(check(&node.expected, &slot).await);
-    let hung = slot.acquire().await.unwrap();
+    let lock = ProbeLock::default();
+    let check = async || Outcome::from(check(&node.expected, &lock).await);
+    let hung = lock.acquire().await.unwrap();
     assert!(check().await.message().contains("does not answer"));
     drop(hung);
     assert!(check().await.is_open());

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::orphans::{Claim, is_reaped, sweep};
-use crate::gate::probe::slot::SlotGuard;
+use crate::gate::probe::lock::ProbeLockGuard;
 
 /// A child that leads a process group, and all its descendants. Dropping this kills the group at once, and those that left
 /// it as they lose their parents.
@@ -23,7 +23,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn start(command: &mut Command, guard: SlotGuard) -> io::Result<Self> {
+    pub(super) fn start(command: &mut Command, guard: ProbeLockGuard) -> io::Result<Self> {
         let claim = Claim::begin()?;
         let leader = command.process_group(0).spawn()?;
         let number = leader.id().and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -72,7 +72,7 @@ struct Rest {
     /// Until it has been reaped.
     leader: Option<Pid>,
     claim: Claim,
-    _guard: SlotGuard,
+    _guard: ProbeLockGuard,
 }
 
 impl Rest {

@@ -17,7 +17,9 @@ fn exec(command: &[&str]) -> Exec {
 }
 
 async fn outcome(command: &[&str]) -> Outcome {
-    soon(check(&exec(command), &Slot::default())).await.into()
+    soon(check(&exec(command), &ProbeLock::default()))
+        .await
+        .into()
 }
 
 async fn shell(script: &str) -> Outcome {
@@ -58,7 +60,7 @@ async fn dropped_after(script: &str) -> Vec<i32> {
         writing.to_str().unwrap(),
         written.to_str().unwrap(),
     ]);
-    let slot = Slot::default();
+    let lock = ProbeLock::default();
     let appeared = async {
         while !written.exists() {
             // Nothing tells of it; `soon` is the deadline.
@@ -67,7 +69,7 @@ async fn dropped_after(script: &str) -> Vec<i32> {
     };
     soon(async {
         tokio::select! {
-            outcome = check(&spec, &slot) => panic!("did not wait: {outcome:?}"),
+            outcome = check(&spec, &lock) => panic!("did not wait: {outcome:?}"),
             () = appeared => {}
         }
     })
@@ -222,10 +224,10 @@ async fn grandchildren_are_reaped_too() {
 
 #[tokio::test]
 async fn while_something_of_the_last_run_is_left_there_is_no_other_run() {
-    let (spec, slot) = (exec(&["/bin/true"]), Slot::default());
-    let left = slot.acquire().await.unwrap();
-    let reason = soon(check(&spec, &slot)).await.unwrap_err();
+    let (spec, lock) = (exec(&["/bin/true"]), ProbeLock::default());
+    let left = lock.acquire().await.unwrap();
+    let reason = soon(check(&spec, &lock)).await.unwrap_err();
     assert!(reason.contains("has not ended"), "{reason}");
     drop(left);
-    assert!(soon(check(&spec, &slot)).await.is_ok());
+    assert!(soon(check(&spec, &lock)).await.is_ok());
 }

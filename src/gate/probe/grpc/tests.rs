@@ -20,7 +20,9 @@ use crate::gate::probe::testing::{dropping_closes, http, listen, refuse, serve, 
 type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 async fn check(spec: &Grpc) -> Outcome {
-    Box::pin(super::check(spec, &Slot::default())).await.into()
+    Box::pin(super::check(spec, &ProbeLock::default()))
+        .await
+        .into()
 }
 
 fn spec(port: u16, service: &str) -> Grpc {

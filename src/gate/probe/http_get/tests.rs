@@ -15,7 +15,9 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const UNAVAILABLE: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
 async fn check(spec: &HttpGet) -> Outcome {
-    Box::pin(super::check(spec, &Slot::default())).await.into()
+    Box::pin(super::check(spec, &ProbeLock::default()))
+        .await
+        .into()
 }
 
 fn spec(port: u16) -> HttpGet {

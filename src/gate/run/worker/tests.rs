@@ -62,7 +62,7 @@ impl Watched {
         };
         let reporter = Reporter::new(source, sender);
         let mut task = JoinSet::new();
-        task.spawn(run(spec, Slot::default(), reporter));
+        task.spawn(run(spec, ProbeLock::default(), reporter));
         Self {
             path,
             updates,

@@ -93,7 +93,7 @@ async fn a_program_that_joins_the_group_of_another_check_is_ended_alone() {
     let (group, done) = (path("group"), path("done"));
     let script = "echo $$ >$0.new; mv $0.new $0; until test -e $1; do sleep 0.01; done";
     let spec = exec(&["/bin/sh", "-c", script, &group, &done]);
-    let slot = Slot::default();
+    let lock = ProbeLock::default();
     let join = "exec perl -e 'setpgrp(0, $ARGV[0]) or die; if (my $child = fork) { print $child; exit 1 } sleep 1000'";
     let joining = async {
         let until = "until test -e $0; do sleep 0.01; done";
@@ -102,7 +102,7 @@ async fn a_program_that_joins_the_group_of_another_check_is_ended_alone() {
         gone(printed_pid(&outcome)).await;
         fs::write(&done, "").unwrap();
     };
-    let (outcome, ()) = soon(async { tokio::join!(check(&spec, &slot), joining) }).await;
+    let (outcome, ()) = soon(async { tokio::join!(check(&spec, &lock), joining) }).await;
     assert_eq!(outcome, Ok("exit code 0".into()));
 }
 
@@ -124,7 +124,7 @@ async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_o
         daemon=$(setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'); echo $daemon >$0
         until test -e $1; do sleep 0.01; done; kill -0 $daemon";
     let spec = exec(&["/bin/sh", "-c", script, &pid, &others]);
-    let slot = Slot::default();
+    let lock = ProbeLock::default();
     let others = async {
         while fs::read(&pid).map_or(0, |pid| pid.len()) == 0 {
             // Nothing tells of it; `soon` is the deadline.
@@ -135,7 +135,7 @@ async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_o
         }
         fs::write(&others, "").unwrap();
     };
-    let (outcome, ()) = soon(async { tokio::join!(check(&spec, &slot), others) }).await;
+    let (outcome, ()) = soon(async { tokio::join!(check(&spec, &lock), others) }).await;
     assert_eq!(outcome, Ok("exit code 0".into()));
     let daemon = fs::read_to_string(&pid).unwrap();
     gone(daemon.trim().parse().unwrap()).await;
@@ -152,10 +152,10 @@ async fn marks_of(starts: usize) -> usize {
 #[tokio::test]
 async fn checks_that_start_at_the_same_time_have_a_mark_each_while_another_waits_for_its_last_run()
 {
-    let slot = Slot::default();
-    let _last_run = slot.acquire().await;
+    let lock = ProbeLock::default();
+    let _last_run = lock.acquire().await;
     let waiting = exec(&["/bin/true"]);
-    let (_, marks) = tokio::join!(check(&waiting, &slot), marks_of(50));
+    let (_, marks) = tokio::join!(check(&waiting, &lock), marks_of(50));
     assert_eq!(marks, 50);
 }
 
