@@ -28,7 +28,7 @@ impl ConditionWrites {
                 let asked = error.retry_after().map(|asked| now + jittered(asked));
                 self.not_before = asked.or(self.not_before);
                 let error = error.to_string();
-                if self.failure.is_news(now, &error) {
+                if self.failure.should_log(now, &error) {
                     warn!(
                         condition,
                         error, "failed to publish a condition; trying again"

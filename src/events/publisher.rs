@@ -234,7 +234,7 @@ impl Publisher {
         let asked = jittered(error.retry_after().unwrap_or_default());
         self.next_at = now + self.backoff.next(RETRY_CAP).max(asked);
         let message = error.to_string();
-        if !self.failure.is_news(now.into_std(), &message) {
+        if !self.failure.should_log(now.into_std(), &message) {
             debug!(error = message, "failed to publish an Event");
             return;
         }
