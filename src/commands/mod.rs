@@ -59,7 +59,7 @@ pub async fn dispatch(command: Command) -> Exit {
         },
         error = exec::reap_orphans() => Failure::Failed(error.into()).report().await,
     };
-    exec::wait_for_leftovers().await;
+    exec::wait_for_orphans().await;
     exit
 }
 

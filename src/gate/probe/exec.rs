@@ -4,9 +4,9 @@
 //! only environment variable: it must not see the agent's environment (addresses, names, secrets), and must behave the
 //! same wherever the agent runs. Nothing that it starts outlives the check, with the exceptions in docs/security.md.
 
-mod group;
 mod orphans;
 mod output;
+mod process_group;
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -15,9 +15,9 @@ use std::process::{ExitStatus, Stdio};
 
 use tokio::process::Command;
 
-use self::group::Group;
-pub(crate) use self::orphans::{reap_orphans, wait_for_leftovers};
+pub(crate) use self::orphans::{reap_orphans, wait_for_orphans};
 use self::output::Output;
+use self::process_group::ProcessGroup;
 use super::drive::while_driving;
 use super::lock::{ProbeLock, ProbeLockGuard};
 use crate::config::Exec;
@@ -51,7 +51,7 @@ pub async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, String> {
     judge(status, &output).map_err(|why| format!("{name}: {why}"))
 }
 
-fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<(Group, Output)> {
+fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<(ProcessGroup, Output)> {
     let [program, arguments @ ..] = command else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -66,7 +66,7 @@ fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<(Group, Output
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    Ok((Group::start(&mut command, guard)?, output))
+    Ok((ProcessGroup::start(&mut command, guard)?, output))
 }
 
 /// `program` as reasons name it. Text after a space is probably an argument, and may be secret.

@@ -19,7 +19,7 @@ use rustix::process::{
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
-/// How long the end of this process waits for what checks have left, which is usually gone as soon as it is killed.
+/// How long the end of this process waits for the processes of checks. They are usually gone as soon as they are killed.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
 /// A start that takes longer hangs, in execve(2) and so with its own mark: other starts need not wait for it.
@@ -33,7 +33,7 @@ const LONGEST_START: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark(u64);
 
-/// The upper half of each mark, so that it is nobody's limit ("unta").
+/// The upper half of each mark, which no real limit has ("unta").
 const MARKED: u64 = 0x756e_7461;
 
 impl Mark {
@@ -42,13 +42,13 @@ impl Mark {
         Self(MARKED << 32 | u64::from(NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Whatever this process starts from now on has this mark.
+    /// Every process that this one starts from now on has this mark.
     fn set_for_children(self) {
         let limit = Rlimit {
             current: Some(self.0),
             ..getrlimit(Resource::Locks)
         };
-        // Refused only where somebody lowered the hard limit. The groups are killed all the same.
+        // Refused only where the hard limit was lowered. The groups are killed all the same.
         let _ = setrlimit(Resource::Locks, limit);
     }
 
@@ -63,7 +63,7 @@ impl Mark {
     }
 }
 
-/// A check of which something is left.
+/// A check that still has a process.
 #[derive(Debug)]
 struct Running {
     mark: Mark,
@@ -96,12 +96,12 @@ impl Claim {
         Ok(Self(mark))
     }
 
-    /// Whoever waits for the child `leader` reaps it.
+    /// The check waits for the child `leader` and so reaps it.
     pub(super) fn set_leader(&self, leader: Pid) {
         self.change(|check| check.leader = Some(leader));
     }
 
-    /// Nobody waits for the leader any more.
+    /// The check no longer waits for the leader.
     pub(super) fn end(&self) {
         self.change(|check| check.ended = true);
     }
@@ -123,8 +123,8 @@ impl Drop for Claim {
     }
 }
 
-/// Starts a program, on the thread of the caller, while no other check starts one: whatever this process starts next gets
-/// the mark. May wait for [`LONGEST_START`].
+/// Starts a program, on the thread of the caller, while no other check starts one: the next process that starts gets the
+/// mark. May wait for [`LONGEST_START`].
 pub(super) fn start_alone<T>(start: impl FnOnce() -> T) -> T {
     static STARTING: Mutex<Option<(ThreadId, Instant)>> = Mutex::new(None);
     static STARTED: Condvar = Condvar::new();
@@ -140,14 +140,14 @@ pub(super) fn start_alone<T>(start: impl FnOnce() -> T) -> T {
     *turn = Some((this, Instant::now()));
     drop(turn);
     let started = start();
-    // Unless another has taken the turn over.
+    // Unless another start has the turn now.
     if starting().take_if(|(thread, _)| *thread == this).is_some() {
         STARTED.notify_one();
     }
     started
 }
 
-/// Reaps the dead and kills what ended checks have left. Returns the marks of those that were killed and are not gone.
+/// Reaps the dead and kills the processes of checks that have ended. Returns the marks of those that it killed.
 ///
 /// Their children come here as they die, so this must be repeated at each death. A parent's children come here before its
 /// own death is reported (Linux kernel/exit.c, `exit_notify`).
@@ -224,12 +224,12 @@ pub(crate) async fn reap_orphans() -> io::Error {
     }
 }
 
-/// Waits for a moment until nothing is left of the checks, which have all been dropped. What is left would outlive this
-/// process.
-pub(crate) async fn wait_for_leftovers() {
+/// Waits for a moment until all processes of checks are gone. The checks have all been dropped, and a process that is not
+/// gone would outlive this one.
+pub(crate) async fn wait_for_orphans() {
     let gone = async {
         while !(running().is_empty() && sweep().is_empty()) {
-            // No signal tells of the end of a check that is still being started.
+            // There is no signal for the end of a check that is still being started.
             sleep(Duration::from_millis(5)).await;
         }
     };

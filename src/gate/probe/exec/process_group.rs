@@ -17,12 +17,12 @@ use crate::gate::probe::lock::ProbeLockGuard;
 /// The number of the group still means this group: Linux does not give it to others while the group has a member, and
 /// after that only when it has used all other numbers.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     leader: Child,
     rest: Option<Rest>,
 }
 
-impl Group {
+impl ProcessGroup {
     pub(super) fn start(command: &mut Command, guard: ProbeLockGuard) -> io::Result<Self> {
         let claim = Claim::begin()?;
         let leader = command.process_group(0).spawn()?;
@@ -41,7 +41,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         let Some(mut rest) = self.rest.take() else {
             return;
