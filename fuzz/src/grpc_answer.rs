@@ -146,7 +146,7 @@ fn says_serving(data: &[u8]) -> bool {
             1 => Some(8),
             2 => varint(&mut message),
             5 => Some(4),
-            // Groups, which this does not read. They may be skipped, and nothing is said here of what follows.
+            // Groups, which this does not read. What follows them may be anything.
             _ => return true,
         };
         let Some(rest) = skipped.and_then(|length| message.get(usize::try_from(length).ok()?..))

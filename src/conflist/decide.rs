@@ -5,10 +5,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::{Network, text};
+use super::Network;
+use super::names::{printable_name, printable_names};
 use crate::config::CniConfig;
 
-/// Files whose reasons are in the message; the others are counted.
+/// The message has the reasons of so many files, and counts the others.
 const MAX_REASONS: usize = 4;
 
 /// A file that a runtime considers (see [`super::candidates`]).
@@ -26,15 +27,15 @@ pub struct Found {
     /// With the plugins of `<dir>/<name>/` where libcni appends them.
     pub network: Network,
     pub modified: SystemTime,
-    /// Why a plugin's program cannot run; `None` if it can, or if nobody asked.
+    /// Why a plugin's program cannot run; `None` if it can, or if the gate has no `binDirs`.
     pub program_fault: Option<String>,
 }
 
-/// Returns what was found among the candidates of `expected.dir`, which are in their order, or why that is not enough.
+/// Compares the candidates of `expected.dir`, in their order, with what is expected. `Err` is why the gate is closed.
 ///
 /// The first candidate is the one that containerd picks (`max_conf_num` 1). While it is invalid, containerd loads
-/// nothing, so nothing can open. With `boot`, an accepted file must not be older. The iterator may read the files: it is
-/// only advanced as far as necessary.
+/// nothing, so the gate is closed. With `boot`, an accepted file must not be older. The iterator may read the files, so
+/// this advances it no further than necessary.
 pub fn decide(
     expected: &CniConfig,
     boot: Option<SystemTime>,
@@ -99,22 +100,22 @@ fn meets(expected: &CniConfig, boot: Option<SystemTime>, found: &Found) -> Resul
         if wanted != name {
             return Err(format!(
                 "network {}, not {}",
-                text::name(name),
-                text::name(wanted)
+                printable_name(name),
+                printable_name(wanted)
             ));
         }
     } else if has_expectations(expected)
         && let Some(origin) = runtime_default(&found.network)
     {
-        return Err(format!("network {} is {origin}", text::name(name)));
+        return Err(format!("network {} is {origin}", printable_name(name)));
     }
     let wanted = expected.plugins.iter();
     let missing: Vec<_> = wanted.filter(|wanted| !plugins.contains(wanted)).collect();
     if !missing.is_empty() {
         return Err(format!(
             "plugin {} is not in the chain {}",
-            text::names(&missing),
-            text::names(plugins)
+            printable_names(&missing),
+            printable_names(plugins)
         ));
     }
     if let Some(fault) = &found.program_fault {
@@ -130,8 +131,8 @@ fn describe(path: &Path, network: &Network) -> String {
     format!(
         "{}: network {}, plugins {}",
         path.display(),
-        text::name(&network.name),
-        text::names(&network.plugins)
+        printable_name(&network.name),
+        printable_names(&network.plugins)
     )
 }
 

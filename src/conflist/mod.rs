@@ -1,19 +1,18 @@
-//! What a CNI configuration directory means to a container runtime. Pure: contents come in.
+//! What a CNI configuration directory means to a container runtime. Pure: the caller reads the files.
 //!
 //! The rules are those of libcni 1.3 (`libcni/conf.go`) and of containerd's go-cni 1.1 (`opts.go`,
-//! `loadFromConfDir`). `CRI-O` skips a file that is invalid or lacks a program, where containerd loads nothing at all.
+//! `loadFromConfDir`). CRI-O skips a file that is invalid or lacks a program, where containerd loads nothing at all.
 
 mod decide;
+mod names;
 mod network;
 mod shape;
-mod text;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 pub use decide::{Candidate, Found, decide};
 pub use network::{Network, plugin_type};
-pub use text::one_line;
 
 /// A larger configuration file is refused unread. Real ones have a few kilobytes.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;

@@ -7,8 +7,9 @@ use std::ffi::OsStr;
 
 use serde_json::{Map, Value};
 
+use super::has_extension;
+use super::names::printable_name;
 use super::shape::{Shape, text};
-use super::{has_extension, text as message};
 use crate::syntax::NETWORK_NAME;
 
 /// `types.PluginConf` (libcni `pkg/types/types.go`): a wrong type in any of these fields fails the whole file.
@@ -63,7 +64,7 @@ impl Network {
         if NETWORK_NAME.check(&network.name).is_ok() {
             Ok(network)
         } else {
-            let name = message::name(&network.name);
+            let name = printable_name(&network.name);
             Err(format!(
                 "the network name \"{name}\" has characters that are not allowed"
             ))
@@ -166,7 +167,7 @@ fn check_version(key: &str, version: &str) -> Result<(), String> {
     if version.is_empty() || parts.by_ref().take(3).all(is_number) && parts.next().is_none() {
         Ok(())
     } else {
-        let version = message::name(version);
+        let version = printable_name(version);
         Err(format!("`{key}` has \"{version}\", which is not a version"))
     }
 }

@@ -17,11 +17,11 @@ use crate::conflist::{
 use crate::text::file::read_bytes;
 
 pub async fn check(spec: &CniConfig, lock: &ProbeLock) -> Result<String, String> {
-    let asked = spec.clone();
-    disk::ask(lock, &spec.dir, move || look(&asked)).await
+    let expected = spec.clone();
+    disk::run(lock, &spec.dir, move || check_blocking(&expected)).await
 }
 
-fn look(expected: &CniConfig) -> Result<String, String> {
+fn check_blocking(expected: &CniConfig) -> Result<String, String> {
     let CniConfig { dir, bin_dirs, .. } = expected;
     let boot = expected.newer_than_boot.then(boot::time).transpose()?;
     if let Some(reason) = deleted(dir) {

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::disk::SILENCE;
+use super::disk::UNFINISHED;
 use super::lock::ProbeLock;
 use crate::config::Endpoint;
 use crate::text::{plain, unbracketed};
@@ -85,7 +85,7 @@ async fn unix(path: &Path, lock: &ProbeLock) -> Result<UnixStream, String> {
             Err("its queue is full: the server does not accept connections".into())
         }
         Some(Err(error)) => Err(plain(&error)),
-        None => Err(SILENCE.into()),
+        None => Err(UNFINISHED.into()),
     };
     connected.map_err(|why| format!("unix socket {}: {why}", path.display()))
 }
@@ -121,8 +121,8 @@ async fn lookup(host: &str, port: u16, lock: &ProbeLock) -> io::Result<Vec<Socke
         Ok((name.as_str(), port).to_socket_addrs()?.collect())
     });
     answer.await.unwrap_or_else(|| {
-        let silence = "the last look-up of this name has no answer yet";
-        Err(io::Error::other(silence))
+        let unfinished = "the last look-up of this name has no answer yet";
+        Err(io::Error::other(unfinished))
     })
 }
 

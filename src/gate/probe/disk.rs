@@ -1,4 +1,4 @@
-//! Questions to the file system, which may hang, and what its errors mean.
+//! Checks of the file system, which may hang, and what its errors mean.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -6,23 +6,31 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::lock::ProbeLock;
-use crate::conflist::one_line;
-use crate::text::plain;
+use crate::text::{plain, printable};
 
-/// Why a path is not looked at again.
-pub(super) const SILENCE: &str =
-    "the last look has not finished: the file system is slow or does not answer";
+/// Characters of a message. Kubernetes allows 1024 bytes in an Event's note.
+const MAX_CHARS: usize = 900;
 
-/// Asks `question` about `path` on a thread of its own, so that a file system that hangs holds one thread, not the agent.
-pub(super) async fn ask<F>(lock: &ProbeLock, path: &Path, question: F) -> Result<String, String>
+/// The reason while the last check of a path hangs.
+pub(super) const UNFINISHED: &str =
+    "the last check has not finished: the file system is slow or does not answer";
+
+/// Does `check`, which is about `path`, on a thread of its own, so that a file system that hangs holds one thread, not the
+/// agent.
+pub(super) async fn run<F>(lock: &ProbeLock, path: &Path, check: F) -> Result<String, String>
 where
     F: FnOnce() -> Result<String, String> + Send + 'static,
 {
-    let answer = lock.run_blocking(path.as_os_str(), |_guard| question());
-    let answer = answer.await.unwrap_or_else(|| Err(SILENCE.into()));
+    let answer = lock.run_blocking(path.as_os_str(), |_guard| check());
+    let answer = answer.await.unwrap_or_else(|| Err(UNFINISHED.into()));
     answer
         .map(|seen| one_line(&seen))
         .map_err(|reason| one_line(&reason))
+}
+
+/// Paths and files may have any characters.
+fn one_line(message: &str) -> String {
+    printable(message, MAX_CHARS)
 }
 
 /// Why `path` cannot be read. The caller names the path.
@@ -38,7 +46,7 @@ pub(super) fn fault(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// The reason if `path` is there and yet deleted: a mount keeps the inode, and never shows what is created under the old
+/// The reason if `path` exists but was deleted: a mount keeps the inode, and never shows what is created under the old
 /// name.
 pub(super) fn deleted(path: &Path) -> Option<String> {
     let deleted = fs::metadata(path).is_ok_and(|metadata| metadata.nlink() == 0);
@@ -74,13 +82,24 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_message_is_one_line_of_bounded_length() {
+        assert_eq!(
+            one_line("a \"b\"\n\u{1b}[31m\u{202e}é"),
+            "a \"b\"\\n\\u{1b}[31m\\u{202e}é"
+        );
+        let long = one_line(&"\0x".repeat(1_000_000));
+        assert_eq!(long.chars().count(), MAX_CHARS + 1);
+        assert!(long.ends_with('…'));
+    }
+
     #[tokio::test]
-    async fn a_question_that_hangs_holds_one_thread_and_closes_the_gate() {
+    async fn a_check_that_hangs_holds_one_thread_and_closes_the_gate() {
         let lock = ProbeLock::default();
         let (release, hang) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
         {
-            let abandoned = pin!(ask(&lock, "/".as_ref(), move || {
+            let abandoned = pin!(run(&lock, "/".as_ref(), move || {
                 started.send(()).unwrap();
                 _ = hang.recv();
                 Ok(String::new())
@@ -89,13 +108,16 @@ mod tests {
             assert!(first.is_pending());
             start.recv().unwrap();
         }
-        let second = ask(&lock, "/".as_ref(), || panic!("asked while another hangs")).await;
+        let second = run(&lock, "/".as_ref(), || {
+            panic!("started while another hangs")
+        })
+        .await;
         let reason = second.unwrap_err();
         assert!(reason.contains("does not answer"), "{reason}");
 
         drop(release);
         while lock.acquire().await.is_none() {}
-        let third = ask(&lock, "/".as_ref(), || Ok("a\nb".into())).await;
+        let third = run(&lock, "/".as_ref(), || Ok("a\nb".into())).await;
         assert_eq!(third, Ok("a\\nb".into()));
     }
 }

@@ -8,11 +8,11 @@ use crate::boot;
 use crate::config::FileCheck;
 
 pub async fn check(spec: &FileCheck, lock: &ProbeLock) -> Result<String, String> {
-    let asked = spec.clone();
-    disk::ask(lock, &spec.path, move || look(&asked)).await
+    let expected = spec.clone();
+    disk::run(lock, &spec.path, move || check_blocking(&expected)).await
 }
 
-fn look(expected: &FileCheck) -> Result<String, String> {
+fn check_blocking(expected: &FileCheck) -> Result<String, String> {
     let path = &expected.path;
     let shown = path.display();
     let modified = fs::metadata(path)
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_that_hangs_does_not_pile_up_others() {
+    async fn a_check_that_hangs_does_not_pile_up_others() {
         let spec = FileCheck {
             path: "/".into(),
             newer_than_boot: false,

@@ -47,12 +47,12 @@ impl Node {
 
     #[track_caller]
     fn opens(&self) -> String {
-        look(&self.expected).unwrap()
+        check_blocking(&self.expected).unwrap()
     }
 
     #[track_caller]
     fn closed(&self, reason: &str) {
-        let message = look(&self.expected).unwrap_err();
+        let message = check_blocking(&self.expected).unwrap_err();
         assert!(message.contains(reason), "{message}");
     }
 }
@@ -74,7 +74,7 @@ async fn the_gate_opens_for_a_valid_file_and_says_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_look_that_hangs_does_not_pile_up_others() {
+async fn a_check_that_hangs_does_not_pile_up_others() {
     let node = Node::new();
     node.write("05-cilium.conflist", CILIUM);
     let lock = ProbeLock::default();
