@@ -11,18 +11,18 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
-/// A process that starts so soon after the boot has come up with it: pods of the node start within minutes.
+/// A process that starts so soon after the boot is part of it: the pods of a node start within minutes.
 const SOON: Duration = Duration::from_mins(10);
 
-/// A boot that this process has come up with.
+/// A boot of which the start of this process is part.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot {
     pub time: Timestamp,
-    /// Until then, what the agent finds may be left from before the boot.
+    /// Until then, what the agent finds may be from before the boot.
     pub until: Instant,
 }
 
-/// The boot, if this process has come up with it.
+/// The boot, if the start of this process is part of it.
 pub(crate) fn just_now() -> Option<Boot> {
     let boot = time_soon().ok()?;
     let age = SystemTime::now().duration_since(boot).ok()?;
@@ -35,15 +35,15 @@ pub(crate) fn just_now() -> Option<Boot> {
 /// How far another machine's clock may be ahead of this one's.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 
-/// From the boot until now, by the clock as it is set now: a step of the clock moves both ends.
+/// The time from the boot until now, by the clock as it is set now: a step of the clock moves both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct Uptime {
     /// In whole seconds.
     pub boot: Timestamp,
     pub now: Timestamp,
 }
 
-impl Span {
+impl Uptime {
     /// `None` where the boot time cannot be read.
     pub(crate) fn now() -> Option<Self> {
         Some(Self {
@@ -53,9 +53,9 @@ impl Span {
     }
 
     /// Whether what was written at this time was written since the boot. Times in the API are whole seconds, as the boot
-    /// time is: the second of the boot counts. Times in the future do not: where the clock came up behind, times of earlier
-    /// boots are in the future.
-    pub fn has(&self, time: Timestamp) -> bool {
+    /// time is, so the second of the boot counts. Times in the future do not count: where the clock is behind after the
+    /// boot, times of earlier boots are in the future.
+    pub fn contains(&self, time: Timestamp) -> bool {
         self.boot <= time && time.duration_since(self.now) <= CLOCK_SKEW
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn id() -> Option<String> {
     is_id(id).then(|| id.to_owned())
 }
 
-/// Whether the text is a UUID, and so can be compared: a kubelet may be unable to read the ID.
+/// Whether the text is a UUID. A kubelet that cannot read the ID reports something else.
 pub fn is_id(text: &str) -> bool {
     let groups = text.split('-').map(|group| {
         let is_hex = group.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -107,7 +107,7 @@ fn read_soon(name: &'static str) -> io::Result<String> {
     if matches!(last, Some(Err(TryRecvError::Empty))) {
         return Err(silence());
     }
-    // Holds the answer, so that the thread can end when nobody waits for it.
+    // Has room for the answer, so that the thread ends even if this function no longer waits for it.
     let (sender, answer) = sync_channel(1);
     thread::Builder::new().spawn(move || {
         let _ = sender.send(fs::read_to_string(Path::new("/proc").join(name)));
@@ -117,7 +117,7 @@ fn read_soon(name: &'static str) -> io::Result<String> {
     read.unwrap_or_else(|_| Err(silence()))
 }
 
-/// Opens a file of `/proc`. Fails, without a question to its file system, if something is mounted over it.
+/// Opens a file of `/proc`. Fails if another file system is mounted over it, without asking that file system.
 fn kernels_own(name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let directory = openat(CWD, "/proc", flags | OFlags::DIRECTORY, Mode::empty())?;
@@ -155,15 +155,18 @@ mod tests {
     #[test]
     fn this_machine_booted_in_the_past_and_its_boot_has_an_id() {
         assert!(time().unwrap() < SystemTime::now());
-        let span = Span::now().unwrap();
-        assert!(span.has(span.boot) && span.has(span.now), "{span:?}");
+        let uptime = Uptime::now().unwrap();
+        assert!(
+            uptime.contains(uptime.boot) && uptime.contains(uptime.now),
+            "{uptime:?}"
+        );
         assert!(is_id(&id().unwrap()));
     }
 
     #[test]
     fn a_time_is_of_this_boot_from_its_second_on_and_until_now() {
         let at = |time: &str| format!("2026-03-01T{time}Z").parse::<Timestamp>().unwrap();
-        let span = Span {
+        let uptime = Uptime {
             boot: at("12:00:00"),
             now: at("12:00:30.5"),
         };
@@ -176,7 +179,7 @@ mod tests {
             ("12:01:31", false),
             ("20:00:00", false),
         ] {
-            assert_eq!(span.has(at(time)), expected, "{time}");
+            assert_eq!(uptime.contains(at(time)), expected, "{time}");
         }
     }
 

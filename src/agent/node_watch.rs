@@ -6,7 +6,7 @@ use tracing::{debug, warn};
 
 use super::Agent;
 use crate::api::watch::WatchUpdate;
-use crate::boot::Span;
+use crate::boot::Uptime;
 use crate::node::view::NodeView;
 use crate::node::writes::Writes;
 
@@ -41,7 +41,7 @@ impl Agent<'_> {
             if let Some(node) = self.latest.get() {
                 self.freshness = self
                     .freshness_tracker
-                    .track(node, Span::now(), Instant::now());
+                    .track(node, Uptime::now(), Instant::now());
             }
         } else {
             debug!(resource_version, "dropped a node older than the one known");

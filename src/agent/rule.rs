@@ -65,7 +65,7 @@ impl RuleRunner {
             self.publication = Publication::default();
         }
         self.gates.reconfigure(&rule);
-        self.state.reconfigure(now, rule, self.gates.together());
+        self.state.reconfigure(now, rule, self.gates.state());
     }
 
     /// Whether the rule waits for its taint's change, which is under way.
@@ -80,7 +80,7 @@ impl RuleRunner {
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let times = [self.state.wake_at(), self.gates.changes_at()];
+        let times = [self.state.wake_at(), self.gates.observe_node_at()];
         times.into_iter().flatten().min()
     }
 
@@ -101,7 +101,7 @@ impl RuleRunner {
         if self.state.runs_gates() {
             self.gates.run(now, self.state.round());
             self.gates.observe_node(now, snapshot);
-            self.state.observe(now, self.gates.together());
+            self.state.observe(now, self.gates.state());
         } else {
             self.gates.rest(now);
         }
@@ -111,7 +111,7 @@ impl RuleRunner {
     pub(super) fn observe_gate(&mut self, now: Instant, update: &Update) -> bool {
         let is_own = self.gates.apply(now, update);
         if is_own {
-            self.state.observe(now, self.gates.together());
+            self.state.observe(now, self.gates.state());
         }
         is_own
     }
@@ -166,7 +166,7 @@ impl RuleRunner {
         }
         Some(PublishedCondition::new(
             &condition.kind,
-            self.gates.together(),
+            self.gates.state(),
             self.state.is_stable(now),
             &self.gates.waits_for(),
         ))

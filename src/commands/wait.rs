@@ -49,7 +49,7 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<RuleGates>) {
         gates.run(Instant::now(), 0);
         gates.observe_node(Instant::now(), &NodeSnapshot::default());
         let mut state = RuleState::new(rule, None);
-        state.observe(Instant::now(), gates.together());
+        state.observe(Instant::now(), gates.state());
         rules.push(gates);
         states.push(state);
     }
@@ -63,7 +63,7 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<RuleGates>) {
                 let now = Instant::now();
                 for (gates, state) in rules.iter_mut().zip(&mut states) {
                     if gates.apply(now, &update) {
-                        state.observe(now, gates.together());
+                        state.observe(now, gates.state());
                     }
                 }
             }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 
-use crate::boot::{self, Span};
+use crate::boot::{self, Uptime};
 use crate::node::view::NodeView;
 
 /// The conditions that the kubelet writes, all together with each report (kubelet `nodestatus/setters.go`).
@@ -55,17 +55,21 @@ pub(super) struct WriteTracker {
 impl WriteTracker {
     /// Compares the object's times with those of the last call. Returns the time of its last write if it is stale, which
     /// means that nothing shows a write since the boot. An object without times is not.
-    pub(super) fn stale(&mut self, times: Vec<Timestamp>, span: Option<Span>) -> Option<String> {
+    pub(super) fn stale(
+        &mut self,
+        times: Vec<Timestamp>,
+        uptime: Option<Uptime>,
+    ) -> Option<String> {
         // The first call shows no write: what it finds may be old.
         if !self.times.is_empty() && !times.is_empty() && self.times != times {
             self.evidence = Evidence::Write;
         }
-        if span.is_some_and(|span| times.iter().any(|time| span.has(*time))) {
+        if uptime.is_some_and(|uptime| times.iter().any(|time| uptime.contains(*time))) {
             self.evidence = self.evidence.max(Evidence::Times);
         }
         self.times = times;
         let last = self.times.iter().max()?;
-        (self.evidence == Evidence::None).then(|| written(span, *last))
+        (self.evidence == Evidence::None).then(|| written(uptime, *last))
     }
 }
 
@@ -96,7 +100,12 @@ impl FreshnessTracker {
     }
 
     /// Compares the newest Node with the one of the last call.
-    pub fn track(&mut self, node: &NodeView, span: Option<Span>, now: Instant) -> NodeFreshness {
+    pub fn track(
+        &mut self,
+        node: &NodeView,
+        uptime: Option<Uptime>,
+        now: Instant,
+    ) -> NodeFreshness {
         let metadata = &node.metadata;
         // What is known of another Node, or of one that a backup has replaced, is not about this one.
         if metadata.uid != self.uid || metadata.resource_version < self.resource_version {
@@ -104,21 +113,26 @@ impl FreshnessTracker {
             self.uid.clone_from(&metadata.uid);
         }
         self.resource_version = metadata.resource_version;
-        let no_report = self.report(node, span, now).err();
+        let no_report = self.report(node, uptime, now).err();
         let keeps_reporting = self.kubelet.evidence == Evidence::Write;
         let synced_at = self.reported_at.map(|since| since + PODS_SYNCED_AFTER);
         NodeFreshness {
             no_report,
-            stale_conditions: self.stale_conditions(node, span),
+            stale_conditions: self.stale_conditions(node, uptime),
             pods_synced: keeps_reporting && synced_at.is_some_and(|synced_at| synced_at <= now),
         }
     }
 
     /// `Err` is why the kubelet has not reported since this boot. A Node without a heartbeat is taken as reported.
-    fn report(&mut self, node: &NodeView, span: Option<Span>, now: Instant) -> Result<(), String> {
+    fn report(
+        &mut self,
+        node: &NodeView,
+        uptime: Option<Uptime>,
+        now: Instant,
+    ) -> Result<(), String> {
         const NO_REPORT: &str = "the kubelet has not reported since this boot";
         let heartbeat = last_heartbeat(&node.conditions);
-        let stale = self.kubelet.stale(heartbeat.into_iter().collect(), span);
+        let stale = self.kubelet.stale(heartbeat.into_iter().collect(), uptime);
         // In some containers (LXC, systemd-nspawn) a kubelet has a boot ID of its own. A report that the agent saw is not
         // of an earlier boot.
         if let Some(id) = &self.boot_id
@@ -143,14 +157,14 @@ impl FreshnessTracker {
     fn stale_conditions(
         &mut self,
         node: &NodeView,
-        span: Option<Span>,
+        uptime: Option<Uptime>,
     ) -> BTreeMap<String, String> {
         let mut known = std::mem::take(&mut self.conditions);
         let mut stale = BTreeMap::new();
         for condition in &node.conditions {
             let kind = &condition.type_;
             let mut tracker = known.remove(kind).unwrap_or_default();
-            if let Some(written) = tracker.stale(times(condition), span) {
+            if let Some(written) = tracker.stale(times(condition), uptime) {
                 stale.insert(kind.clone(), written);
             }
             self.conditions.insert(kind.clone(), tracker);
@@ -180,12 +194,12 @@ fn is_kubelets(condition: &NodeCondition) -> bool {
 }
 
 /// When something was written, and why that is not since this boot.
-fn written(span: Option<Span>, time: Timestamp) -> String {
-    match span {
-        Some(Span { boot, .. }) if time < boot => {
+fn written(uptime: Option<Uptime>, time: Timestamp) -> String {
+    match uptime {
+        Some(Uptime { boot, .. }) if time < boot => {
             format!("from {time:.0}, before the boot at {boot:.0}")
         }
-        Some(Span { boot, now }) => format!(
+        Some(Uptime { boot, now }) => format!(
             "from {time:.0}, which is in the future: now is {now:.0}, and the boot was at {boot:.0}"
         ),
         None => format!("from {time:.0}, and the boot time is unknown"),

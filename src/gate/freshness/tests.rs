@@ -10,8 +10,8 @@ const SINCE: &str = "2026-03-01T12:04:00Z";
 const TO_COME: &str = "2026-03-01T20:00:00Z";
 const MINUTE: Duration = Duration::from_mins(1);
 
-fn span() -> Span {
-    Span {
+fn uptime() -> Uptime {
+    Uptime {
         boot: AT_THE_BOOT.parse().unwrap(),
         now: "2026-03-01T12:05:00Z".parse().unwrap(),
     }
@@ -39,7 +39,7 @@ fn tracker() -> FreshnessTracker {
 }
 
 fn first_sight(node: &NodeView) -> NodeFreshness {
-    tracker().track(node, Some(span()), Instant::now())
+    tracker().track(node, Some(uptime()), Instant::now())
 }
 
 #[test]
@@ -112,7 +112,8 @@ fn only_the_heartbeats_of_the_kubelets_conditions_are_its_reports() {
 fn a_report_that_is_seen_counts_whatever_its_time_and_its_boot_id() {
     for boot_id in [THIS, OTHER, ""] {
         let (mut tracker, now) = (tracker(), Instant::now());
-        let mut look = |node: &NodeView| tracker.track(node, Some(span()), now).no_report.is_none();
+        let mut look =
+            |node: &NodeView| tracker.track(node, Some(uptime()), now).no_report.is_none();
         assert!(!look(&node(1, boot_id, &json!([]))) || boot_id != OTHER);
         // That it appears is no second report.
         assert!(!look(&beating(2, boot_id, BEFORE)), "{boot_id}");
@@ -134,8 +135,8 @@ fn what_counted_once_counts_when_the_clock_is_set() {
     let other = json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": SINCE});
     let node = node(1, THIS, &json!([ready(SINCE), other]));
     let expected = NodeFreshness::default();
-    assert_eq!(tracker.track(&node, Some(span()), now), expected);
-    let set = Span {
+    assert_eq!(tracker.track(&node, Some(uptime()), now), expected);
+    let set = Uptime {
         boot: TO_COME.parse().unwrap(),
         now: "2026-03-01T20:05:00Z".parse().unwrap(),
     };
@@ -149,7 +150,7 @@ fn what_counted_once_counts_when_the_clock_is_set() {
 #[test]
 fn another_node_and_one_that_a_backup_brought_back_are_looked_at_afresh() {
     let (mut tracker, now) = (tracker(), Instant::now());
-    let mut look = |node: &NodeView| tracker.track(node, Some(span()), now).no_report.is_none();
+    let mut look = |node: &NodeView| tracker.track(node, Some(uptime()), now).no_report.is_none();
     assert!(look(&beating(10, THIS, SINCE)));
     assert!(!look(&beating(9, THIS, BEFORE)));
     assert!(look(&beating(11, THIS, SINCE)));
@@ -184,7 +185,7 @@ fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
     let start = Instant::now();
     let at = |minutes: u32| start + minutes * MINUTE;
     let mut tracker = tracker();
-    let mut look = |node: &NodeView, now| tracker.track(node, Some(span()), now).pods_synced;
+    let mut look = |node: &NodeView, now| tracker.track(node, Some(uptime()), now).pods_synced;
     assert!(!look(&beating(1, THIS, BEFORE), at(0)));
     assert!(!look(&beating(2, THIS, SINCE), at(5)));
     assert!(!look(&beating(3, THIS, "2026-03-01T12:05:00Z"), at(14)));
@@ -195,7 +196,7 @@ fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
     for minutes in [0, 60] {
         assert!(
             !tracker
-                .track(&silent, Some(span()), at(minutes))
+                .track(&silent, Some(uptime()), at(minutes))
                 .pods_synced,
             "it has reported once"
         );
@@ -205,7 +206,7 @@ fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
     for minutes in [0, 60] {
         assert!(
             !tracker
-                .track(&without, Some(span()), at(minutes))
+                .track(&without, Some(uptime()), at(minutes))
                 .pods_synced,
             "nothing tells that it is there"
         );

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::report::Reporter;
 use super::{GateContext, NodeFreshness, NodeSnapshot, Outcome};
-use crate::boot::Span;
+use crate::boot::Uptime;
 use crate::config::{Observation, ObservedObject};
 use follow::follow_objects;
 
@@ -65,7 +65,7 @@ pub(super) async fn follow(spec: Observation, context: GateContext, mut reporter
             let collection = pods::collection(&spec, node);
             let mut tracker = pods::Tracker::default();
             let judge = |objects: &_, freshness: &NodeFreshness| {
-                let stale = tracker.stale(objects, freshness, Span::now());
+                let stale = tracker.stale(objects, freshness, Uptime::now());
                 pods::judge(&spec, objects, &stale)
             };
             follow_objects(&api, collection, context, reporter, judge).await;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::api::object::{Metadata, Object, or_default};
 use crate::api::watch::Collection;
-use crate::boot::Span;
+use crate::boot::Uptime;
 use crate::config::Pods;
 use crate::gate::Outcome;
 use crate::gate::freshness::{NodeFreshness, WriteTracker};
@@ -110,7 +110,7 @@ impl Tracker {
         &mut self,
         pods: &HashMap<String, Pod>,
         freshness: &NodeFreshness,
-        span: Option<Span>,
+        uptime: Option<Uptime>,
     ) -> StalePods {
         self.0.retain(|uid, _| pods.contains_key(uid));
         let mut stale = StalePods::new();
@@ -121,7 +121,7 @@ impl Tracker {
                 *tracked = TrackedPod::default();
             }
             tracked.resource_version = pod.metadata.resource_version;
-            let written = tracked.writes.stale(pod.times(), span);
+            let written = tracked.writes.stale(pod.times(), uptime);
             if let Some(written) = written.filter(|_| !freshness.pods_synced) {
                 stale.insert(uid.clone(), written);
             }

@@ -1,10 +1,9 @@
-//! What the outcomes of its members make of a gate. Pure.
+//! The outcome of a gate from the outcomes of its checks. Pure.
 
 use crate::config::{Check, Gate};
 use crate::gate::{Outcome, State};
 
-/// A group is open if a member is open, else unknown if a member is unknown, else closed. A gate that is no group is
-/// its own only member.
+/// A group is open if a member is open, else unknown if a member is unknown, else closed.
 pub(super) fn outcome(gate: &Gate, outcomes: &[Outcome]) -> Outcome {
     if let (Gate::Single(_), [outcome]) = (gate, outcomes) {
         return outcome.clone();
@@ -75,8 +74,8 @@ mod tests {
                 (Outcome::Unevaluated, true),
                 (closed(), false),
             ] {
-                let said = is_open_but_for_api(&gate(spec), std::slice::from_ref(&outcome));
-                assert_eq!(said, expected, "{spec} {outcome:?}");
+                let open = is_open_but_for_api(&gate(spec), std::slice::from_ref(&outcome));
+                assert_eq!(open, expected, "{spec} {outcome:?}");
             }
         }
         for (outcome, expected) in [
@@ -85,8 +84,8 @@ mod tests {
             (Outcome::Unevaluated, false),
             (closed(), false),
         ] {
-            let said = is_open_but_for_api(&gate(LOCAL), std::slice::from_ref(&outcome));
-            assert_eq!(said, expected, "{outcome:?}");
+            let open = is_open_but_for_api(&gate(LOCAL), std::slice::from_ref(&outcome));
+            assert_eq!(open, expected, "{outcome:?}");
         }
         let group = gate(&format!("{{name: g, anyOf: [{LOCAL}, {READY}]}}"));
         for (local, ready, expected) in [
@@ -99,8 +98,8 @@ mod tests {
             (unknown(), closed(), false),
         ] {
             let outcomes = [local, ready];
-            let said = is_open_but_for_api(&group, &outcomes);
-            assert_eq!(said, expected, "{outcomes:?}");
+            let open = is_open_but_for_api(&group, &outcomes);
+            assert_eq!(open, expected, "{outcomes:?}");
         }
     }
 }

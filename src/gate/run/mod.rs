@@ -3,7 +3,7 @@
 mod group;
 mod rule_gates;
 mod runner;
-pub mod threshold;
+mod threshold;
 mod worker;
 
 use futures_util::future::join_all;

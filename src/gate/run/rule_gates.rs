@@ -1,4 +1,4 @@
-//! The gates of a rule, and what they say together.
+//! The gates of a rule, and their state together.
 
 use std::time::Instant;
 
@@ -11,8 +11,8 @@ use crate::gate::{GateContext, NodeSnapshot, State};
 
 pub struct RuleGates {
     gates: Vec<GateRunner>,
-    /// When one may have changed by time alone.
-    changes_at: Option<Instant>,
+    /// When the gates must observe the Node again, even if it does not change.
+    observe_node_at: Option<Instant>,
     context: GateContext,
 }
 
@@ -24,7 +24,7 @@ impl RuleGates {
             gates: gates
                 .map(|spec| GateRunner::new(&rule.name, spec))
                 .collect(),
-            changes_at: None,
+            observe_node_at: None,
             context,
         }
     }
@@ -67,16 +67,16 @@ impl RuleGates {
     }
 
     /// Closed if one is closed, else unknown if one is unknown, else open.
-    pub fn together(&self) -> State {
-        let mut together = State::Open;
+    pub fn state(&self) -> State {
+        let mut state = State::Open;
         for gate in self.status() {
             match gate.state {
                 State::Open => {}
                 State::Closed => return State::Closed,
-                State::Unknown => together = State::Unknown,
+                State::Unknown => state = State::Unknown,
             }
         }
-        together
+        state
     }
 
     /// Evaluates the gates from now on. Starts again unless `round` is under way already.
@@ -88,23 +88,22 @@ impl RuleGates {
 
     /// Ends the evaluation.
     pub fn rest(&mut self, now: Instant) {
-        self.changes_at = None;
+        self.observe_node_at = None;
         for gate in &mut self.gates {
             gate.rest(now);
         }
     }
 
-    /// Evaluates what is about the Node itself.
+    /// Evaluates the checks of the Node itself.
     pub fn observe_node(&mut self, now: Instant, node: &NodeSnapshot) {
         let clock = Timestamp::now();
         let gates = self.gates.iter_mut();
         let valid_for = gates.filter_map(|gate| gate.observe_node(now, node, clock));
-        self.changes_at = valid_for.min().map(|valid_for| now + valid_for);
+        self.observe_node_at = valid_for.min().map(|valid_for| now + valid_for);
     }
 
-    /// When the gates must observe the Node again, even if it does not change.
-    pub fn changes_at(&self) -> Option<Instant> {
-        self.changes_at
+    pub fn observe_node_at(&self) -> Option<Instant> {
+        self.observe_node_at
     }
 
     /// Applies an update if it is of one of these gates, and returns whether it is.

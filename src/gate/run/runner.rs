@@ -30,8 +30,9 @@ pub struct GateStatus {
 pub(super) struct GateRunner {
     rule: String,
     spec: Gate,
-    /// Of each member of a group; of the gate itself if it is no group.
+    /// Of each check.
     outcomes: Vec<Outcome>,
+    /// Of each check. Observations do not use theirs.
     locks: Vec<ProbeLock>,
     /// `None` while the gate is at rest.
     round: Option<Round>,
@@ -49,13 +50,20 @@ struct Round {
 impl GateRunner {
     /// A gate at rest.
     pub(super) fn new(rule: &str, spec: &Gate) -> Self {
-        let outcomes = vec![Outcome::AtRest; spec.checks().len()];
+        let checks = spec.checks();
+        let outcomes = vec![Outcome::AtRest; checks.len()];
+        let outcome = group::outcome(spec, &outcomes);
         Self {
             rule: rule.to_owned(),
-            status: status(spec, &group::outcome(spec, &outcomes), Timestamp::now()),
+            status: GateStatus {
+                name: spec.name().to_owned(),
+                state: outcome.state(),
+                message: outcome.message().to_owned(),
+                since: Timestamp::now(),
+            },
             spec: spec.clone(),
-            locks: outcomes.iter().map(|_| ProbeLock::default()).collect(),
             outcomes,
+            locks: checks.iter().map(|_| ProbeLock::default()).collect(),
             round: None,
             log_lines: TokenBucket::LOG_LINES,
         }
@@ -107,8 +115,8 @@ impl GateRunner {
         }
     }
 
-    /// Evaluates the members that are about the Node itself. Returns for how long the result is valid if the Node does
-    /// not change; `None` is for ever.
+    /// Evaluates the checks of the Node itself. Returns for how long the result is valid if the Node does not change;
+    /// `None` is for ever.
     pub(super) fn observe_node(
         &mut self,
         now: Instant,
@@ -141,7 +149,7 @@ impl GateRunner {
         is_mine
     }
 
-    /// Whether every member has been evaluated in this round.
+    /// Whether every check has been evaluated in this round.
     pub(super) fn is_evaluated(&self) -> bool {
         self.outcomes.iter().all(Outcome::is_evaluated)
     }
@@ -164,20 +172,10 @@ impl GateRunner {
         } else {
             debug!(rule, gate, state, reason, "evaluated the gate");
         }
-        let since = if changed {
-            Timestamp::now()
-        } else {
-            self.status.since
-        };
-        self.status = status(&self.spec, &outcome, since);
-    }
-}
-
-fn status(spec: &Gate, outcome: &Outcome, since: Timestamp) -> GateStatus {
-    GateStatus {
-        name: spec.name().to_owned(),
-        state: outcome.state(),
-        message: outcome.message().to_owned(),
-        since,
+        if changed {
+            self.status.since = Timestamp::now();
+        }
+        self.status.state = outcome.state();
+        self.status.message = outcome.message().to_owned();
     }
 }

@@ -5,49 +5,49 @@ use crate::gate::Outcome;
 /// Counts answers as the kubelet does (pkg/kubelet/prober/worker.go, `doProbe`): a result that falls short of its
 /// threshold leaves the state as it is, and a different result starts the count again at 1.
 #[derive(Debug)]
-pub struct Threshold {
+pub(super) struct Threshold {
     success: u32,
     failure: u32,
+    /// The number of equal answers in a row.
     run: u32,
     last_open: Option<bool>,
-    state: Outcome,
+    outcome: Outcome,
 }
 
 impl Threshold {
     /// `success` and `failure` are `successThreshold` and `failureThreshold`, each at least 1.
-    pub fn new(success: u32, failure: u32) -> Self {
+    pub(super) fn new(success: u32, failure: u32) -> Self {
         Self {
             success,
             failure,
             run: 0,
             last_open: None,
-            state: Outcome::Unevaluated,
+            outcome: Outcome::Unevaluated,
         }
     }
 
     /// Records an answer between two periods, and returns whether it counts. Only the first of a run counts: a burst of
     /// file events does not show that a state lasts.
-    pub fn record_early(&mut self, answer: Outcome) -> bool {
+    pub(super) fn record_early(&mut self, answer: Outcome) -> bool {
         let counts = answer.is_unknown() || self.last_open != Some(answer.is_open());
         if counts {
             self.record(answer);
-        } else if !answer.is_open() && !self.state.is_open() {
-            self.state = answer;
+        } else if !answer.is_open() && !self.outcome.is_open() {
+            self.outcome = answer;
         }
         counts
     }
 
-    pub fn state(&self) -> &Outcome {
-        &self.state
+    pub(super) fn outcome(&self) -> &Outcome {
+        &self.outcome
     }
 
-    /// Records an answer and returns the state after it. `Unknown` replaces the state at once and starts both counts
-    /// again.
-    pub fn record(&mut self, answer: Outcome) -> &Outcome {
+    /// Records an answer. `Unknown` replaces the outcome at once and starts both counts again.
+    pub(super) fn record(&mut self, answer: Outcome) {
         if answer.is_unknown() {
             self.last_open = None;
-            self.state = answer;
-            return &self.state;
+            self.outcome = answer;
+            return;
         }
         let open = answer.is_open();
         if self.last_open.replace(open) != Some(open) {
@@ -56,8 +56,8 @@ impl Threshold {
         self.run = self.run.saturating_add(1);
         let needed = if open { self.success } else { self.failure };
         if self.run >= needed {
-            self.state = answer;
-        } else if !self.state.is_open() {
+            self.outcome = answer;
+        } else if !self.outcome.is_open() {
             // Still not open: the reason is the latest, with the count of successes.
             let message = match answer {
                 Outcome::Open(seen) => {
@@ -65,9 +65,8 @@ impl Threshold {
                 }
                 other => other.message().to_owned(),
             };
-            self.state = Outcome::Closed(message);
+            self.outcome = Outcome::Closed(message);
         }
-        &self.state
     }
 }
 
@@ -80,12 +79,12 @@ mod tests {
         answers
             .chars()
             .map(|answer| {
-                let state = threshold.record(match answer {
+                threshold.record(match answer {
                     'o' => Outcome::Open(String::new()),
                     'c' => Outcome::Closed(String::new()),
                     _ => Outcome::Unknown(String::new()),
                 });
-                state.state().as_str().chars().next().unwrap()
+                threshold.outcome().state().as_str().chars().next().unwrap()
             })
             .collect()
     }
@@ -108,27 +107,29 @@ mod tests {
         for _ in 0..10 {
             assert!(!threshold.record_early(open()));
         }
-        assert!(!threshold.record(open()).is_open());
+        threshold.record(open());
+        assert!(!threshold.outcome().is_open());
+        threshold.record(open());
         assert!(
-            threshold.record(open()).is_open(),
+            threshold.outcome().is_open(),
             "three periods, three successes"
         );
         assert!(threshold.record_early(Outcome::Closed("gone".into())));
         assert_eq!(
-            threshold.state(),
+            threshold.outcome(),
             &Outcome::Closed("gone".into()),
-            "a failure is taken at once"
+            "a failure counts at once"
         );
         assert!(!threshold.record_early(Outcome::Closed("elsewhere".into())));
         assert_eq!(
-            threshold.state().message(),
+            threshold.outcome().message(),
             "elsewhere",
             "the reason is kept up to date"
         );
     }
 
     #[test]
-    fn unknown_is_taken_at_once_and_starts_both_counts_afresh() {
+    fn unknown_counts_at_once_and_starts_both_counts_again() {
         assert_eq!(states(2, 1, "oouoo"), "couco");
         assert_eq!(states(1, 2, "ocuc"), "oouc");
     }

@@ -38,7 +38,7 @@ pub(super) async fn run(spec: Probe, lock: ProbeLock, mut reporter: Reporter) {
                 }
             }
         }
-        reporter.report(threshold.state()).await;
+        reporter.report(threshold.outcome()).await;
     }
 }
 

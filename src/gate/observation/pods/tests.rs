@@ -122,9 +122,9 @@ fn the_server_is_asked_for_the_pods_of_this_node_with_all_labels() {
 }
 
 /// The clock of these tests.
-fn span() -> Span {
+fn uptime() -> Uptime {
     let at = |time: &str| time.parse().unwrap();
-    Span {
+    Uptime {
         boot: at("2026-03-01T12:00:00Z"),
         now: at("2026-03-01T12:05:00Z"),
     }
@@ -154,7 +154,7 @@ fn see(tracker: &mut Tracker, pods: &HashMap<String, Pod>, synced: bool) -> Outc
         pods_synced: synced,
         ..NodeFreshness::default()
     };
-    let stale = tracker.stale(pods, &freshness, Some(span()));
+    let stale = tracker.stale(pods, &freshness, Some(uptime()));
     judge(&expected(false), pods, &stale)
 }
 
