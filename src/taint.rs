@@ -37,7 +37,7 @@ impl Effect {
     }
 }
 
-/// Domains whose taints others remove, and who does.
+/// Domains of keys, and which component removes their taints.
 const OWNED: [(&str, &str); 4] = [
     (
         "node.kubernetes.io",
@@ -47,7 +47,10 @@ const OWNED: [(&str, &str); 4] = [
         "node.cloudprovider.kubernetes.io",
         "the cloud controller manager",
     ),
-    ("node-role.kubernetes.io", "whoever gives nodes their roles"),
+    (
+        "node-role.kubernetes.io",
+        "the component that gives nodes their roles",
+    ),
     ("karpenter.sh", "Karpenter"),
 ];
 
@@ -57,11 +60,11 @@ pub struct TaintMatcher {
     /// The taint's key, matched exactly.
     #[schemars(transform = Form(&QUALIFIED_NAME), transform = refuse_owned)]
     pub key: String,
-    /// Any if left out. `""` is exactly the empty value, which is the same as none.
+    /// The taint's value; any if left out. `""` is the empty value, which is the same as none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String", transform = Form(&LABEL_VALUE))]
     pub value: Option<String>,
-    /// Any if left out.
+    /// The taint's effect; any if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "Effect")]
     pub effect: Option<Effect>,
@@ -80,7 +83,7 @@ impl TaintMatcher {
                 .is_none_or(|effect| effect.as_str() == taint.effect)
     }
 
-    /// A taint that it matches: without value or effect, if it matches any.
+    /// A taint that it matches. Where any value or effect matches, the taint has none.
     pub fn to_taint(&self) -> Taint {
         let effect = self.effect.map_or("", Effect::as_str);
         Taint {

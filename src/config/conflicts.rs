@@ -3,68 +3,70 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::gate::{Check, Gate, NodeCondition, ObservedObject};
+use super::gate::{Check, Gate, NodeCondition};
 use super::read::Cursor;
 use crate::taint::TaintMatcher;
 
-/// What could be read of a rule, with the places of what it writes.
-pub(super) struct Parts<'t> {
+/// The parts of a rule that could be read, with the places of what the rule writes.
+pub(super) struct PartialRule<'t> {
     pub(super) line: u64,
     pub(super) node_selector: Option<BTreeMap<String, String>>,
     pub(super) gates: Vec<Gate>,
     pub(super) taint: Option<(Cursor<'t>, TaintMatcher)>,
     pub(super) retaint: Option<Cursor<'t>>,
-    /// The type of the condition.
+    /// The type of the condition that the rule publishes.
     pub(super) published: Option<(Cursor<'t>, String)>,
 }
 
 /// Reports every conflict, at the later rule.
-pub(super) fn report(rules: &[Parts<'_>]) {
+pub(super) fn report(rules: &[PartialRule<'_>]) {
     for (index, rule) in rules.iter().enumerate() {
         report_writes(rule, &rules[..index]);
         report_condition(rule, rules);
     }
 }
 
-/// Reports what `rule` and one of the `earlier` rules write on the same Node.
-fn report_writes(rule: &Parts<'_>, earlier: &[Parts<'_>]) {
+/// Reports what `rule` and one of the `earlier` rules both write on the same Node.
+fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
     const REMEDY: &str = "or different values of one label in nodeSelector";
-    let others = earlier.iter().filter(|other| rule.shares_nodes_with(other));
-    let others = || others.clone();
-    if let Some((at, taint)) = &rule.taint {
-        let mut taints = others().filter_map(|other| other.taint.as_ref());
-        if let Some((other, _)) = taints.find(|(_, other)| taint.overlaps(other)) {
-            at.report_key(format!(
-                "can match the same taint as the one in line {}; name different keys, values or effects, {REMEDY}",
-                other.line()
-            ));
-        }
+    let others = || earlier.iter().filter(|other| rule.shares_nodes_with(other));
+    if let Some((at, taint)) = &rule.taint
+        && let Some((other, _)) = others()
+            .filter_map(|other| other.taint.as_ref())
+            .find(|(_, other)| taint.overlaps(other))
+    {
+        at.report_key(format!(
+            "can match the same taint as the one in line {}; name different keys, values or effects, {REMEDY}",
+            other.line()
+        ));
     }
-    // There is only one effect that a rule puts back.
-    if let Some((at, key)) = rule.put_back() {
-        let mut put_back = others().filter_map(Parts::put_back);
-        if let Some((other, _)) = put_back.find(|(_, other)| *other == key) {
-            at.report_key(format!(
-                "puts back the same taint as the rule in line {}: a Node has one taint of a key and effect, whatever its value; \
-                 use retaint in one of them only, {REMEDY}",
-                other.line()
-            ));
-        }
+    // A rule puts back taints of one effect only, so equal keys are enough.
+    if let Some((at, key)) = rule.put_back()
+        && let Some((other, _)) = others()
+            .filter_map(PartialRule::put_back)
+            .find(|(_, other)| *other == key)
+    {
+        at.report_key(format!(
+            "puts back the same taint as the rule in line {}: a Node has one taint of a key and effect, whatever its value; \
+             use retaint in one of them only, {REMEDY}",
+            other.line()
+        ));
     }
-    if let Some((at, kind)) = &rule.published {
-        let mut published = others().filter_map(|other| other.published.as_ref());
-        if let Some((other, _)) = published.find(|(_, other)| other == kind) {
-            at.report_key(format!(
-                "names the same condition as the one in line {}; name different types, {REMEDY}",
-                other.line()
-            ));
-        }
+    if let Some((at, kind)) = &rule.published
+        && let Some((other, _)) = others()
+            .filter_map(|other| other.published.as_ref())
+            .find(|(_, other)| other == kind)
+    {
+        at.report_key(format!(
+            "names the same condition as the one in line {}; name different types, {REMEDY}",
+            other.line()
+        ));
     }
 }
 
 /// Reports a published condition that could never change, because the gates of its rule wait for it, or to which a gate
 /// gives a `maxAge`.
-fn report_condition(rule: &Parts<'_>, rules: &[Parts<'_>]) {
+fn report_condition(rule: &PartialRule<'_>, rules: &[PartialRule<'_>]) {
     let Some((at, kind)) = &rule.published else {
         return;
     };
@@ -85,13 +87,13 @@ fn report_condition(rule: &Parts<'_>, rules: &[Parts<'_>]) {
 }
 
 /// The types of the conditions that `rule` waits for, directly or through others of the `rules`.
-fn reachable<'a>(rule: &'a Parts<'_>, rules: &'a [Parts<'_>]) -> HashSet<&'a str> {
+fn reachable<'a>(rule: &'a PartialRule<'_>, rules: &'a [PartialRule<'_>]) -> HashSet<&'a str> {
     let mut reached = HashSet::new();
     let mut waiting = vec![rule];
     while let Some(rule) = waiting.pop() {
         for NodeCondition { kind, .. } in rule.waits_for() {
             if reached.insert(kind.as_str()) {
-                let publishes = |other: &&Parts<'_>| matches!(&other.published, Some((_, other)) if other == kind);
+                let publishes = |other: &&PartialRule<'_>| matches!(&other.published, Some((_, other)) if other == kind);
                 waiting.extend(rules.iter().filter(publishes));
             }
         }
@@ -99,7 +101,7 @@ fn reachable<'a>(rule: &'a Parts<'_>, rules: &'a [Parts<'_>]) -> HashSet<&'a str
     reached
 }
 
-impl Parts<'_> {
+impl PartialRule<'_> {
     fn shares_nodes_with(&self, other: &Self) -> bool {
         let (Some(labels), Some(others)) = (&self.node_selector, &other.node_selector) else {
             return false;
@@ -116,12 +118,6 @@ impl Parts<'_> {
 
     fn waits_for(&self) -> impl Iterator<Item = &NodeCondition> {
         let checks = self.gates.iter().flat_map(Gate::checks);
-        checks.filter_map(|check| match check {
-            Check::Observation(observation) => match &observation.object {
-                ObservedObject::NodeCondition(condition) => Some(condition),
-                _ => None,
-            },
-            Check::Probe(_) => None,
-        })
+        checks.filter_map(Check::node_condition)
     }
 }

@@ -55,7 +55,7 @@ pub struct Configuration {
     /// Report what happens by Events on the Node too. Needs a permission of its own.
     #[schemars(default)]
     pub events: bool,
-    /// At least one. Rules do not depend on each other.
+    /// The rules; at least one. They do not depend on each other.
     #[schemars(length(min = 1))]
     pub rules: Vec<Rule>,
 }
@@ -101,7 +101,7 @@ impl Configuration {
             return None;
         }
         if !matches!(root.value(), Value::Map(_)) {
-            // Another file by mistake, such as a token or a key.
+            // It may be another file by mistake, such as a token or a key.
             return root.secret().mismatch("a mapping");
         }
         root.mapping("the file", |fields| {
@@ -121,14 +121,14 @@ impl Configuration {
                 fields.skip_rest();
                 return None;
             }
-            let (mut names, mut parts) = (Names::default(), Vec::new());
+            let (mut names, mut partial_rules) = (Names::default(), Vec::new());
             let configuration = Self {
                 events: fields.flag("events"),
                 rules: fields.required("rules", |rules| {
-                    rules.filled_list(|rule| Rule::read(rule, &mut names, &mut parts))
+                    rules.filled_list(|rule| Rule::read(rule, &mut names, &mut partial_rules))
                 }),
             };
-            conflicts::report(&parts);
+            conflicts::report(&partial_rules);
             Some(configuration)
         })
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::conflicts::Parts;
+use super::conflicts::PartialRule;
 use super::duration::{self, DURATION};
 use super::gate::Gate;
 use super::read::{Cursor, Names};
@@ -82,11 +82,11 @@ impl Rule {
             && self.node_selector == other.node_selector
     }
 
-    /// Reads a rule. `parts` receives what could be read of it, even if it has problems.
+    /// Reads a rule. Adds what could be read of it to `partial_rules`, even if it has problems.
     pub(super) fn read<'t>(
         cursor: &Cursor<'t>,
         names: &mut Names,
-        parts: &mut Vec<Parts<'t>>,
+        partial_rules: &mut Vec<PartialRule<'t>>,
     ) -> Option<Self> {
         cursor.mapping("a rule", |fields| {
             let name = fields.name(names);
@@ -107,7 +107,7 @@ impl Rule {
             let published_at = fields.find("publishCondition");
             let publish_condition = published_at.as_ref().and_then(PublishCondition::read);
             let dry_run = fields.flag("dryRun");
-            parts.push(Parts {
+            partial_rules.push(PartialRule {
                 line: cursor.line(),
                 node_selector: node_selector.clone(),
                 gates: gates.clone().unwrap_or_default(),

@@ -21,16 +21,16 @@ pub const TEXT: &str = include_str!("schema.json");
 /// The schema of the file from the types.
 pub fn generate() -> Schema {
     SchemaSettings::draft2020_12()
-        .with_transform(AsTheParser)
+        .with_transform(ParserRules)
         .into_generator()
         .into_root_schema_for::<File<'_>>()
 }
 
-/// What the parser does for every type.
+/// What the parser does with each type.
 #[derive(Clone)]
-struct AsTheParser;
+struct ParserRules;
 
-impl Transform for AsTheParser {
+impl Transform for ParserRules {
     fn transform(&mut self, schema: &mut Schema) {
         if let Some(object) = schema.as_object_mut() {
             choices_as_fields(object);

@@ -27,9 +27,9 @@ pub struct CniConfig {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = Each(&ABSOLUTE_PATH))]
     pub bin_dirs: Vec<PathBuf>,
-    /// Must be the file that the runtime picks.
+    /// The file must be the one that the container runtime picks.
     pub first: bool,
-    /// Must have been written since the machine booted.
+    /// The file must have been written since the machine booted.
     pub newer_than_boot: bool,
 }
 

@@ -1,5 +1,3 @@
-//! Where the kinds that use the network connect to.
-
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -44,13 +42,13 @@ impl Endpoint {
             let path = socket.text(&SOCKET_PATH).unwrap_or_default().into();
             return Self::Unix { path };
         }
-        let (host, port) = tcp(fields, "is missing (or unixSocket in its place)");
+        let (host, port) = read_tcp(fields, "is missing (or unixSocket in its place)");
         Self::Tcp { host, port }
     }
 }
 
-/// `host` and `port`. The `message` is for a port that is missing.
-pub(super) fn tcp(fields: &mut Fields<'_, '_>, message: &str) -> (String, u16) {
+/// Reads `host` and `port`, with a `message` for a missing port.
+pub(super) fn read_tcp(fields: &mut Fields<'_, '_>, message: &str) -> (String, u16) {
     let host = fields.or("host", default_host(), |host| host.text(&HOST));
     let port = fields.demand("port", message);
     let port = port.and_then(|port| port.whole_number(&(1..=u16::MAX.into())));

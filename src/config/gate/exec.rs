@@ -7,7 +7,7 @@ use super::ProbeHandler;
 use crate::config::read::Cursor;
 use crate::syntax::{ABSOLUTE_PATH, ARGUMENT, Each};
 
-/// A program, run without a shell; exit code 0 opens.
+/// A program that runs without a shell. Exit code 0 opens the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Exec {
     /// The program's absolute path, then its arguments.
@@ -16,7 +16,7 @@ pub struct Exec {
 }
 
 pub(super) fn read(cursor: &Cursor<'_>) -> Option<ProbeHandler> {
-    // The program is secret too: people write whole commands in its place.
+    // The program is secret too, because it may be a whole command by mistake.
     cursor.secret().mapping("exec", |fields| {
         let mut forms = once(&ABSOLUTE_PATH).chain(repeat(&ARGUMENT));
         Some(ProbeHandler::Exec(Exec {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use super::{Endpoint, ProbeHandler};
 use crate::config::read::Cursor;
 
-/// `grpc.health.v1.Health/Check`, plaintext; only `SERVING` opens.
+/// `grpc.health.v1.Health/Check` without TLS. Only `SERVING` opens the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Grpc {
     /// Where to connect.

@@ -36,7 +36,7 @@ fn default_path() -> String {
     "/".into()
 }
 
-/// `HTTP` or `HTTPS`, as in core/v1; HTTPS does not verify the certificate, like the kubelet.
+/// As in core/v1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Scheme {
@@ -53,7 +53,7 @@ pub struct HttpHeader {
     /// Several headers may have the same name.
     #[schemars(transform = Form(&HEADER_NAME))]
     pub name: String,
-    /// May be empty.
+    /// The value of the header; may be empty.
     #[schemars(transform = Form(&HEADER_VALUE))]
     pub value: String,
 }

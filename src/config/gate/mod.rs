@@ -1,4 +1,4 @@
-//! Gates: one file a kind, which has the kind's type, its schema, its defaults and its reader.
+//! Gates. Each kind has one file, with its type, schema, defaults and reader.
 //!
 //! A new kind is a file here, a variant of [`ProbeHandler`] or [`ObservedObject`], and a row in [`KINDS`].
 
@@ -82,14 +82,14 @@ pub struct Probe {
     pub schedule: Schedule,
 }
 
-/// What to look at through the API server, which reports changes: there is no schedule.
+/// What to observe through the API server, which reports changes: there is no schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Observation {
-    /// As for a probe.
+    /// Unique among the gates of its rule and, in a group, among its members.
     #[schemars(transform = Form(&DNS_LABEL))]
     pub name: String,
-    /// What to look at.
+    /// What to observe.
     #[serde(flatten)]
     pub object: ObservedObject,
 }
@@ -187,7 +187,7 @@ impl Gate {
         }
         cursor.mapping("a gate", |fields| {
             let kinds = kinds(fields);
-            // It is not there, but one of the fields to choose from.
+            // It is absent here, but messages must list it among the fields of a gate.
             fields.find("anyOf");
             Check::read(fields, &kinds, names).map(Self::Single)
         })
@@ -213,7 +213,7 @@ impl Group {
     }
 }
 
-/// The fields of kinds, from top to bottom.
+/// The fields of kinds that a gate has, from top to bottom.
 fn kinds<'t>(fields: &mut Fields<'_, 't>) -> Vec<(Cursor<'t>, Reader)> {
     let found = KINDS.iter();
     let found = found.filter_map(|(name, reader)| Some((fields.find(name)?, *reader)));
@@ -227,6 +227,17 @@ impl Check {
         match self {
             Self::Probe(probe) => &probe.name,
             Self::Observation(observation) => &observation.name,
+        }
+    }
+
+    /// The condition of the Node that it waits for.
+    pub(super) fn node_condition(&self) -> Option<&NodeCondition> {
+        match self {
+            Self::Observation(Observation {
+                object: ObservedObject::NodeCondition(condition),
+                ..
+            }) => Some(condition),
+            _ => None,
         }
     }
 

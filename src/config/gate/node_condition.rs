@@ -22,7 +22,7 @@ pub struct NodeCondition {
     /// The status that the condition must have, in quotes.
     #[schemars(default = "default_status", extend("enum" = STATUSES))]
     pub status: String,
-    /// The oldest that `lastHeartbeatTime` may be; `1m` or more. For conditions that are written periodically.
+    /// The greatest age of `lastHeartbeatTime`; `1m` or more. For conditions that a component writes periodically.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize")]
     #[schemars(default, with = "String", transform = Form(&DURATION))]
     pub max_age: Option<Duration>,
