@@ -31,9 +31,9 @@ async fn watch(path: &Path) -> FsWatch {
     watch
 }
 
-/// Takes the wake-ups of what happened so far, so that the next one tells of something new.
+/// Takes the wake-ups for all earlier changes, so that the next one is for a later change.
 ///
-/// As far as can be known: a request to notify's thread and its answer give it the time to handle events first.
+/// This is an approximation: a request to notify's thread and its answer give it the time to handle events first.
 /// If it did not, the next wait would pass for a wrong reason, but never fail for one.
 async fn settle(watch: &mut FsWatch) {
     loop {
@@ -51,7 +51,7 @@ async fn settle(watch: &mut FsWatch) {
     }
 }
 
-/// Shows that an entry of `dir`, the watched directory under any name, is noticed.
+/// Shows that an entry of `dir`, the watched directory under any name, wakes.
 async fn assert_watched(watch: &mut FsWatch, dir: &Path) {
     settle(watch).await;
     fs::write(dir.join("10.conflist"), "").unwrap();
@@ -109,7 +109,7 @@ async fn a_directory_that_is_removed_and_recreated_ten_times_is_watched_again() 
         settle(&mut watch).await;
         fs::create_dir(&dir).unwrap();
     }
-    // All of it between two looks.
+    // All of it between two calls of `changed`.
     for _ in 0..10 {
         fs::remove_dir_all(&dir).unwrap();
         fs::create_dir(&dir).unwrap();
@@ -225,7 +225,7 @@ impl<S: tracing::Subscriber> Layer<S> for Warnings {
 }
 
 #[tokio::test]
-async fn a_refused_watch_is_told_of_once_and_wakes_again_when_it_is_tried_again_and_allowed() {
+async fn a_refused_watch_is_logged_once_and_wakes_again_when_a_retry_succeeds() {
     let warnings = Warnings::default();
     let logged = tracing_subscriber::registry().with(warnings.clone());
     let _logging = logged.set_default();
@@ -261,7 +261,7 @@ fn events_are_told_apart_by_what_they_mean_for_the_path() {
     let removed = EventKind::Remove(RemoveKind::Any);
     let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
 
-    // Were these not ignored, each look would cause the next.
+    // If these were not ignored, each evaluation would cause the next one.
     assert_eq!(of(open, "/etc/cni/net.d"), Concern::None);
     assert_eq!(of(open, "/etc/cni/net.d/10.conflist"), Concern::None);
     for kind in [created, removed, written] {

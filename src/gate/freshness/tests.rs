@@ -38,7 +38,7 @@ fn tracker() -> FreshnessTracker {
     FreshnessTracker::new(Some(THIS.into()))
 }
 
-fn first_sight(node: &NodeView) -> NodeFreshness {
+fn first_observation(node: &NodeView) -> NodeFreshness {
     tracker().track(node, Some(uptime()), Instant::now())
 }
 
@@ -60,18 +60,18 @@ fn the_kubelet_has_reported_if_neither_boot_id_nor_heartbeat_is_of_another_boot(
         ("none", None, true),
     ] {
         let conditions: Vec<_> = heartbeat.into_iter().map(ready).collect();
-        let seen = first_sight(&node(1, boot_id, &json!(conditions)));
+        let seen = first_observation(&node(1, boot_id, &json!(conditions)));
         let case = format!("{boot_id} {heartbeat:?}");
         assert_eq!(seen.no_report.is_none(), expected, "{case}: {seen:?}");
         assert!(!seen.pods_synced, "{case}");
     }
     let upper = beating(1, &THIS.to_uppercase(), SINCE);
-    assert_eq!(first_sight(&upper).no_report, None);
+    assert_eq!(first_observation(&upper).no_report, None);
 }
 
 #[test]
 fn the_reason_has_both_boots_or_both_times() {
-    let reason = |node: &NodeView| first_sight(node).no_report.unwrap();
+    let reason = |node: &NodeView| first_observation(node).no_report.unwrap();
     let head = "the kubelet has not reported since this boot";
     assert_eq!(
         reason(&beating(1, OTHER, SINCE)),
@@ -101,36 +101,36 @@ fn only_the_heartbeats_of_the_kubelets_conditions_are_its_reports() {
     let marked = json!({"type": "Ready", "status": "Unknown", "lastHeartbeatTime": BEFORE, "lastTransitionTime": SINCE});
     let of_others =
         json!({"type": "NetworkUnavailable", "status": "False", "lastHeartbeatTime": SINCE});
-    let seen = first_sight(&node(1, THIS, &json!([marked, of_others])));
+    let seen = first_observation(&node(1, THIS, &json!([marked, of_others])));
     assert!(seen.no_report.is_some());
     let pressure = json!({"type": "PIDPressure", "status": "False", "lastHeartbeatTime": SINCE});
-    let seen = first_sight(&node(1, THIS, &json!([marked, pressure])));
+    let seen = first_observation(&node(1, THIS, &json!([marked, pressure])));
     assert_eq!(seen.no_report, None);
 }
 
 #[test]
-fn a_report_that_is_seen_counts_whatever_its_time_and_its_boot_id() {
+fn an_observed_report_counts_with_any_time_and_any_boot_id() {
     for boot_id in [THIS, OTHER, ""] {
         let (mut tracker, now) = (tracker(), Instant::now());
-        let mut look =
+        let mut reported =
             |node: &NodeView| tracker.track(node, Some(uptime()), now).no_report.is_none();
-        assert!(!look(&node(1, boot_id, &json!([]))) || boot_id != OTHER);
+        assert!(!reported(&node(1, boot_id, &json!([]))) || boot_id != OTHER);
         // That it appears is no second report.
-        assert!(!look(&beating(2, boot_id, BEFORE)), "{boot_id}");
-        assert!(!look(&beating(3, boot_id, BEFORE)), "{boot_id}");
+        assert!(!reported(&beating(2, boot_id, BEFORE)), "{boot_id}");
+        assert!(!reported(&beating(3, boot_id, BEFORE)), "{boot_id}");
         assert!(
-            look(&beating(4, boot_id, "2026-03-01T11:00:00Z")),
+            reported(&beating(4, boot_id, "2026-03-01T11:00:00Z")),
             "{boot_id}"
         );
         assert!(
-            look(&beating(5, boot_id, "2026-03-01T11:00:00Z")),
+            reported(&beating(5, boot_id, "2026-03-01T11:00:00Z")),
             "{boot_id}"
         );
     }
 }
 
 #[test]
-fn what_counted_once_counts_when_the_clock_is_set() {
+fn evidence_stays_evidence_when_the_clock_is_set() {
     let (mut tracker, now) = (tracker(), Instant::now());
     let other = json!({"type": "example.com/Ready", "status": "True", "lastTransitionTime": SINCE});
     let node = node(1, THIS, &json!([ready(SINCE), other]));
@@ -148,15 +148,16 @@ fn what_counted_once_counts_when_the_clock_is_set() {
 }
 
 #[test]
-fn another_node_and_one_that_a_backup_brought_back_are_looked_at_afresh() {
+fn nothing_is_known_of_another_node_or_of_one_that_a_backup_has_replaced() {
     let (mut tracker, now) = (tracker(), Instant::now());
-    let mut look = |node: &NodeView| tracker.track(node, Some(uptime()), now).no_report.is_none();
-    assert!(look(&beating(10, THIS, SINCE)));
-    assert!(!look(&beating(9, THIS, BEFORE)));
-    assert!(look(&beating(11, THIS, SINCE)));
+    let mut reported =
+        |node: &NodeView| tracker.track(node, Some(uptime()), now).no_report.is_none();
+    assert!(reported(&beating(10, THIS, SINCE)));
+    assert!(!reported(&beating(9, THIS, BEFORE)));
+    assert!(reported(&beating(11, THIS, SINCE)));
     let mut another = beating(12, THIS, BEFORE);
     another.metadata.uid = "another".into();
-    assert!(!look(&another));
+    assert!(!reported(&another));
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn a_condition_is_as_new_as_its_last_write() {
     ] {
         let kind = "example.com/Ready";
         let other = json!({"type": kind, "status": "True", "lastHeartbeatTime": heartbeat, "lastTransitionTime": transition});
-        let seen = first_sight(&node(1, THIS, &json!([ready(SINCE), other])));
+        let seen = first_observation(&node(1, THIS, &json!([ready(SINCE), other])));
         let stale = seen.stale_conditions.get(kind);
         let time = stale.and_then(|when| when.strip_prefix("from ")?.split(',').next());
         assert_eq!(time, expected, "{heartbeat:?} {transition:?}");
@@ -185,11 +186,11 @@ fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
     let start = Instant::now();
     let at = |minutes: u32| start + minutes * MINUTE;
     let mut tracker = tracker();
-    let mut look = |node: &NodeView, now| tracker.track(node, Some(uptime()), now).pods_synced;
-    assert!(!look(&beating(1, THIS, BEFORE), at(0)));
-    assert!(!look(&beating(2, THIS, SINCE), at(5)));
-    assert!(!look(&beating(3, THIS, "2026-03-01T12:05:00Z"), at(14)));
-    assert!(look(&beating(4, THIS, "2026-03-01T12:05:00Z"), at(15)));
+    let mut synced = |node: &NodeView, now| tracker.track(node, Some(uptime()), now).pods_synced;
+    assert!(!synced(&beating(1, THIS, BEFORE), at(0)));
+    assert!(!synced(&beating(2, THIS, SINCE), at(5)));
+    assert!(!synced(&beating(3, THIS, "2026-03-01T12:05:00Z"), at(14)));
+    assert!(synced(&beating(4, THIS, "2026-03-01T12:05:00Z"), at(15)));
 
     let silent = beating(1, THIS, SINCE);
     let mut tracker = FreshnessTracker::new(None);
@@ -208,7 +209,7 @@ fn pods_are_synced_once_the_kubelet_has_gone_on_reporting_for_ten_minutes() {
             !tracker
                 .track(&without, Some(uptime()), at(minutes))
                 .pods_synced,
-            "nothing tells that it is there"
+            "no heartbeat shows that it runs"
         );
     }
 }

@@ -45,20 +45,20 @@ mod tests {
         let expected = Allocatable {
             resource: "nvidia.com/gpu".into(),
         };
-        let look = |quantity: &str| {
+        let outcome = |quantity: &str| {
             let other = "nvidia.com/gpu.shared";
             let status = json!({"allocatable": {"nvidia.com/gpu": quantity, other: "7"}});
             judge(&expected, &node(&status))
         };
         for quantity in ["", "0", "0k", "0Ki", "0.0", "0e3", "-1", "-0", "+0m"] {
             let seen = format!("allocatable nvidia.com/gpu is {quantity}");
-            assert_eq!(look(quantity), Outcome::Closed(seen));
+            assert_eq!(outcome(quantity), Outcome::Closed(seen));
         }
         for quantity in [
             "1", "8", "500m", "0.5", ".5", "1e3", "1E3", "10", "1E", "+2", "107374Ki",
         ] {
             let seen = format!("allocatable nvidia.com/gpu is {quantity}");
-            assert_eq!(look(quantity), Outcome::Open(seen));
+            assert_eq!(outcome(quantity), Outcome::Open(seen));
         }
         for status in [
             json!({}),

@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    fn look(allocatable: bool, drivers: &Value) -> Outcome {
+    fn outcome(allocatable: bool, drivers: &Value) -> Outcome {
         let csi_node = json!({
             "metadata": {"name": "node", "uid": "1", "resourceVersion": "1"},
             "spec": {"drivers": drivers},
@@ -126,8 +126,8 @@ mod tests {
                 open("registered, for 25 volumes"),
             ),
         ] {
-            assert_eq!(look(false, &drivers), plain, "{drivers}");
-            assert_eq!(look(true, &drivers), with_limit, "{drivers}");
+            assert_eq!(outcome(false, &drivers), plain, "{drivers}");
+            assert_eq!(outcome(true, &drivers), with_limit, "{drivers}");
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
         let drivers: Vec<_> = (0..1000)
             .map(|n| json!({"name": format!("d{n}.example.com")}))
             .collect();
-        let outcome = look(false, &json!(drivers));
+        let outcome = outcome(false, &json!(drivers));
         assert!(outcome.message().chars().count() < 300, "{outcome:?}");
     }
 }

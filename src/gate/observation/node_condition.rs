@@ -90,7 +90,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
     }
 
-    fn look(wanted: &str, conditions: &Value) -> Outcome {
+    fn observe(wanted: &str, conditions: &Value) -> Outcome {
         let expected = NodeCondition {
             kind: "Ready".into(),
             status: wanted.into(),
@@ -154,9 +154,9 @@ mod tests {
                 Outcome::Closed("condition Ready is False, not True".into()),
             ),
         ] {
-            assert_eq!(look(wanted, &conditions), expected, "{conditions}");
+            assert_eq!(observe(wanted, &conditions), expected, "{conditions}");
         }
-        let long = look("True", &ready("False", "R", &"x".repeat(10_000)));
+        let long = observe("True", &ready("False", "R", &"x".repeat(10_000)));
         assert!(long.message().chars().count() < 300, "{long:?}");
     }
 
@@ -203,7 +203,7 @@ mod tests {
             max_age: Some(Duration::from_mins(10)),
         };
         let clock = "2026-03-01T12:00:00Z".parse().unwrap();
-        let look = |status: &str, heartbeat: Value| {
+        let observe = |status: &str, heartbeat: Value| {
             let conditions =
                 json!([{"type": "Ready", "status": status, "lastHeartbeatTime": heartbeat}]);
             let node = node(&json!({"conditions": conditions}));
@@ -213,19 +213,19 @@ mod tests {
         let open = || Outcome::Open("condition Ready is True".into());
         let valid_for = |seconds| Some(Duration::from_secs(seconds));
         let at = |time: &str| json!(format!("2026-03-01T{time}Z"));
-        assert_eq!(look("True", at("12:00:00")), (open(), valid_for(600)));
-        assert_eq!(look("True", at("11:50:01")), (open(), valid_for(1)));
-        assert_eq!(look("True", at("12:00:05")), (open(), valid_for(605)));
+        assert_eq!(observe("True", at("12:00:00")), (open(), valid_for(600)));
+        assert_eq!(observe("True", at("11:50:01")), (open(), valid_for(1)));
+        assert_eq!(observe("True", at("12:00:05")), (open(), valid_for(605)));
         let closed = Outcome::Closed("condition Ready is False, not True".into());
-        assert_eq!(look("False", at("11:55:00")), (closed, valid_for(300)));
+        assert_eq!(observe("False", at("11:55:00")), (closed, valid_for(300)));
         for time in ["11:50:00", "12:10:00"] {
             let reason = format!(
                 "condition Ready is True, but its last heartbeat, 2026-03-01T{time}Z, is too far from the current \
                  time, 2026-03-01T12:00:00Z: maxAge is 10m"
             );
-            assert_eq!(look("True", at(time)), (Outcome::Unknown(reason), None));
+            assert_eq!(observe("True", at(time)), (Outcome::Unknown(reason), None));
         }
-        let (without, valid_for) = look("True", Value::Null);
+        let (without, valid_for) = observe("True", Value::Null);
         let reason = without.message().contains("has no lastHeartbeatTime");
         assert!(
             without.is_unknown() && reason && valid_for.is_none(),

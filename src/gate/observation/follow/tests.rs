@@ -26,7 +26,7 @@ async fn reported(updates: &mut mpsc::Receiver<Update>) -> Outcome {
 }
 
 #[tokio::test]
-async fn what_the_node_says_later_of_the_objects_is_heard_without_news_of_them() {
+async fn a_change_of_the_node_alone_has_the_objects_judged_again() {
     let (updates, mut reported_updates) = mpsc::channel(1);
     let source = Source {
         evaluation: Evaluation::begin(),

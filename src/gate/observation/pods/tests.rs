@@ -12,10 +12,10 @@ fn expected(newest_revision: bool) -> Pods {
     }
 }
 
-/// A pod made in this second, of this revision if any, and what it is: ready, not ready or terminating.
+/// A pod that was created in this second, its revision if any, and its state: ready, not ready or terminating.
 type Given = (u32, &'static str, &'static str);
 
-fn look(newest_revision: bool, given: &[Given]) -> Outcome {
+fn outcome(newest_revision: bool, given: &[Given]) -> Outcome {
     let pods = given.iter().enumerate().map(|(n, (second, revision, state))| {
         let mut pod = json!({
             "metadata": {
@@ -46,7 +46,7 @@ fn look(newest_revision: bool, given: &[Given]) -> Outcome {
 }
 
 #[test]
-fn one_ready_pod_that_is_not_on_its_way_out_is_enough() {
+fn one_ready_pod_that_is_not_terminating_is_enough() {
     let open = || Outcome::Open("a pod in kube-system is ready on this node".into());
     let closed = |why: &str| {
         let no = "no pod in kube-system is ready on this node";
@@ -101,8 +101,8 @@ fn one_ready_pod_that_is_not_on_its_way_out_is_enough() {
         ),
     ];
     for (given, any, newest) in cases {
-        assert_eq!(look(false, given), any, "{given:?}");
-        assert_eq!(look(true, given), newest, "{given:?}");
+        assert_eq!(outcome(false, given), any, "{given:?}");
+        assert_eq!(outcome(true, given), newest, "{given:?}");
     }
 }
 
@@ -149,7 +149,7 @@ fn pod(version: u64, ready: (&str, Option<&str>), started: Option<&str>) -> Hash
     HashMap::from([("1".into(), serde_json::from_value(pod).unwrap())])
 }
 
-fn see(tracker: &mut Tracker, pods: &HashMap<String, Pod>, synced: bool) -> Outcome {
+fn track(tracker: &mut Tracker, pods: &HashMap<String, Pod>, synced: bool) -> Outcome {
     let freshness = NodeFreshness {
         pods_synced: synced,
         ..NodeFreshness::default()
@@ -175,16 +175,16 @@ fn a_ready_pod_counts_if_a_time_in_its_status_is_of_this_boot() {
         (None, None, true),
     ] {
         let ready_pod = pod(1, ("True", ready), started);
-        let outcome = see(&mut Tracker::default(), &ready_pod, false);
+        let outcome = track(&mut Tracker::default(), &ready_pod, false);
         assert_eq!(outcome.is_open(), counts, "{ready:?} {started:?}");
         assert_eq!(outcome.is_unknown(), !counts, "{outcome:?}");
-        let outcome = see(&mut Tracker::default(), &ready_pod, true);
+        let outcome = track(&mut Tracker::default(), &ready_pod, true);
         assert!(outcome.is_open(), "the kubelet has written every status");
         let unready = pod(1, ("False", ready), started);
-        let outcome = see(&mut Tracker::default(), &unready, false);
+        let outcome = track(&mut Tracker::default(), &unready, false);
         assert!(!outcome.is_open() && !outcome.is_unknown());
     }
-    let outcome = see(
+    let outcome = track(
         &mut Tracker::default(),
         &pod(1, ("True", BEFORE), BEFORE),
         false,
@@ -195,23 +195,23 @@ fn a_ready_pod_counts_if_a_time_in_its_status_is_of_this_boot() {
 }
 
 #[test]
-fn a_pod_whose_status_is_seen_to_be_written_counts_until_a_backup_replaces_it() {
+fn a_pod_whose_status_changes_counts_until_a_backup_replaces_it() {
     let mut tracker = Tracker::default();
     let earlier = Some("2026-03-01T11:00:00Z");
     let old = pod(5, ("True", BEFORE), BEFORE);
-    assert!(see(&mut tracker, &old, false).is_unknown());
+    assert!(track(&mut tracker, &old, false).is_unknown());
     let with_a_label = pod(6, ("True", BEFORE), BEFORE);
-    assert!(see(&mut tracker, &with_a_label, false).is_unknown());
+    assert!(track(&mut tracker, &with_a_label, false).is_unknown());
     let restarted = pod(7, ("True", BEFORE), earlier);
-    assert!(see(&mut tracker, &restarted, false).is_open());
-    assert!(see(&mut tracker, &restarted, false).is_open());
-    assert!(see(&mut tracker, &old, false).is_unknown());
+    assert!(track(&mut tracker, &restarted, false).is_open());
+    assert!(track(&mut tracker, &restarted, false).is_open());
+    assert!(track(&mut tracker, &old, false).is_unknown());
 }
 
 #[test]
-fn a_ready_pod_makes_up_for_those_that_are_from_before_the_boot() {
+fn one_fresh_ready_pod_is_enough_beside_stale_ones() {
     let mut pods = pod(1, ("True", BEFORE), BEFORE);
     let another = pod(1, ("True", SINCE), SINCE).remove("1").unwrap();
     pods.insert("2".into(), another);
-    assert!(see(&mut Tracker::default(), &pods, false).is_open());
+    assert!(track(&mut Tracker::default(), &pods, false).is_open());
 }

@@ -103,7 +103,7 @@ fn a_file_that_grows_in_place_opens_with_its_last_byte_and_a_rename_opens_at_onc
     node.opens();
 }
 
-/// cilium#37589, calico#7461 (A13). As uid 65532 against root's files, or as whoever runs this against mode 0.
+/// cilium#37589, calico#7461 (A13). As uid 65532 against root's files, or as the user of the tests against mode 0.
 #[test]
 fn an_unreadable_file_or_directory_is_closed_with_the_remedy() {
     let node = Node::new();

@@ -40,15 +40,15 @@ fn printed_pid(outcome: &Outcome) -> i32 {
 async fn gone(pid: i32) {
     soon(async {
         while Path::new(&format!("/proc/{pid}")).exists() {
-            // Nothing tells of it; `soon` is the deadline.
+            // There is no event for this; `soon` is the deadline.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
     .await;
 }
 
-/// Runs `script` until it has renamed the file `$1` to `$2`, drops the check as a time-out does, and gives the process
-/// ids in the file.
+/// Runs `script` until it has renamed the file `$1` to `$2`, drops the check as a time-out does, and returns the process
+/// IDs in the file.
 async fn dropped_after(script: &str) -> Vec<i32> {
     let dir = TempDir::new().unwrap();
     let [writing, written] = ["writing", "written"].map(|name| dir.path().join(name));
@@ -63,7 +63,7 @@ async fn dropped_after(script: &str) -> Vec<i32> {
     let lock = ProbeLock::default();
     let appeared = async {
         while !written.exists() {
-            // Nothing tells of it; `soon` is the deadline.
+            // There is no event for this; `soon` is the deadline.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

@@ -58,7 +58,7 @@ fn with_text(port: u16, text: &str) -> HttpGet {
     spec
 }
 
-/// The gate's answer to a server that always says `reply`.
+/// The outcome with a server that always answers `reply`.
 async fn outcome(reply: &'static str) -> Outcome {
     let port = http(move |_| reply.into()).await;
     soon(check(&spec(port))).await
@@ -72,7 +72,7 @@ fn closed(port: u16, why: &str) -> Outcome {
     Outcome::Closed(format!("127.0.0.1:{port}: {why}"))
 }
 
-/// The head of the request that `spec`, of whatever port, makes.
+/// The port of a server, and the head of the request that `spec` sends to it.
 async fn request(spec: HttpGet) -> (u16, String) {
     let (seen, mut heads) = unbounded_channel();
     let port = http(move |head| {
@@ -110,7 +110,7 @@ async fn the_request_is_plain_and_asks_for_no_keep_alive_and_no_compression() {
     );
 }
 
-/// Conditions and Events pass reasons on to whoever may read Nodes.
+/// Conditions and Events show reasons to every client that may read Nodes.
 #[tokio::test]
 async fn a_reason_does_not_show_the_query() {
     let port = http(|_| "HTTP/1.1 503 Service Unavailable\r\n\r\n".into()).await;

@@ -13,7 +13,7 @@ use crate::gate::report::{Evaluation, Source, Update};
 
 const CONFLIST: &str = r#"{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "p"}]}"#;
 
-/// A gate under evaluation that looks again only after a file event: its period is longer than a test.
+/// A gate that is evaluated again only after a file event: its period is longer than a test.
 struct Watched {
     /// What opens the gate by its presence.
     path: PathBuf,
@@ -78,7 +78,7 @@ impl Watched {
 }
 
 #[tokio::test]
-async fn every_change_of_a_burst_is_looked_at_however_many_there_are_between_two_periods() {
+async fn every_change_of_a_burst_is_evaluated_between_two_periods() {
     for mut gate in [Watched::file(), Watched::cni_config()] {
         gate.becomes(State::Closed).await;
         for _ in 0..30 {
@@ -91,15 +91,19 @@ async fn every_change_of_a_burst_is_looked_at_however_many_there_are_between_two
 }
 
 #[test]
-fn whoever_writes_without_end_is_looked_at_twenty_times_a_second() {
+fn a_file_that_changes_without_end_is_evaluated_twenty_times_a_second() {
     let start = Instant::now();
     let mut early = EARLY;
-    let mut taken = 0;
+    let mut evaluations = 0;
     let mut now = start;
     while now < start + Duration::from_secs(1) {
         early.take(now);
-        taken += 1;
+        evaluations += 1;
         now = early.next_at(now).unwrap_or(now);
     }
-    assert_eq!(taken, 20 + 19, "20 at once, then one after each 50 ms");
+    assert_eq!(
+        evaluations,
+        20 + 19,
+        "20 at once, then one after each 50 ms"
+    );
 }

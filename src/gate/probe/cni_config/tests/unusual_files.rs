@@ -13,7 +13,7 @@ fn what_is_no_configuration_file_is_closed_and_directories_are_skipped() {
         node.closed("10.conflist: ");
     }
     fs::remove_file(&first).unwrap();
-    // Nobody ever writes to it.
+    // It has no writer.
     mknodat(CWD, &first, FileType::Fifo, Mode::RUSR, 0).unwrap();
     node.closed("10.conflist: not a regular file");
     fs::remove_file(&first).unwrap();

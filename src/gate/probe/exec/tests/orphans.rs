@@ -43,7 +43,7 @@ async fn what_left_the_group_is_ended_at_the_time_out() {
 
 /// Killed one after the other, those that lose their parent could still start others, faster than these can be killed.
 #[tokio::test]
-async fn what_is_in_one_group_is_killed_at_one_blow() {
+async fn the_processes_of_one_group_are_killed_together() {
     for _ in 0..5 {
         assert!(!an_orphan_acts().await);
     }
@@ -67,7 +67,7 @@ async fn an_orphan_acts() -> bool {
     let group = Pid::from_raw(printed_pid(&outcome(&command).await)).unwrap();
     soon(async {
         while test_kill_process_group(group).is_ok() {
-            // Nothing tells of it; `soon` is the deadline.
+            // There is no event for this; `soon` is the deadline.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
@@ -75,7 +75,7 @@ async fn an_orphan_acts() -> bool {
     orphaned.exists()
 }
 
-/// To kill that group would be to kill this process.
+/// A kill of that group would kill this process.
 #[tokio::test]
 async fn a_program_that_joins_the_agents_group_is_ended_alone() {
     let join = "perl -e 'setpgrp(0, getpgrp(getppid())) or die; if (my $child = fork) { print $child; exit 1 } sleep 1000'";
@@ -109,14 +109,14 @@ async fn a_program_that_joins_the_group_of_another_check_is_ended_alone() {
 #[tokio::test]
 async fn programs_that_start_at_the_same_time_have_marks_of_their_own() {
     const PROGRAMS: usize = 30;
-    let look = || shell("grep '^Max file locks' /proc/self/limits; exit 1");
-    let seen = join_all((0..PROGRAMS).map(|_| look())).await;
+    let mark = || shell("grep '^Max file locks' /proc/self/limits; exit 1");
+    let seen = join_all((0..PROGRAMS).map(|_| mark())).await;
     let marks: BTreeSet<_> = seen.iter().map(Outcome::message).collect();
     assert_eq!(marks.len(), PROGRAMS, "{marks:#?}");
 }
 
 #[tokio::test]
-async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_others() {
+async fn the_orphans_of_a_check_that_runs_live_on_when_other_checks_end() {
     let dir = TempDir::new().unwrap();
     let path = |name| dir.path().join(name).to_str().unwrap().to_owned();
     let (pid, others) = (path("pid"), path("others"));
@@ -127,7 +127,7 @@ async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_o
     let lock = ProbeLock::default();
     let others = async {
         while fs::read(&pid).map_or(0, |pid| pid.len()) == 0 {
-            // Nothing tells of it; `soon` is the deadline.
+            // There is no event for this; `soon` is the deadline.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         for _ in 0..3 {
@@ -141,7 +141,7 @@ async fn what_a_check_has_left_alone_while_it_runs_is_left_alone_by_the_end_of_o
     gone(daemon.trim().parse().unwrap()).await;
 }
 
-/// Starts some at once, and gives how many marks they have.
+/// Starts programs at the same time, and returns the number of their marks.
 async fn marks_of(starts: usize) -> usize {
     let mark = || shell("grep '^Max file locks' /proc/self/limits; exit 1");
     let outcomes = join_all((0..starts).map(|_| mark())).await;
