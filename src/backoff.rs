@@ -6,19 +6,19 @@ use std::time::Duration;
 /// Doubles the wait after each failure. Each wait is drawn from the upper half of its step, so that nodes that failed
 /// together do not come back together.
 #[derive(Debug, Clone)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     base: Duration,
     failures: u32,
 }
 
 impl Backoff {
     /// `base` is the longest first wait.
-    pub const fn new(base: Duration) -> Self {
+    pub(crate) const fn new(base: Duration) -> Self {
         Self { base, failures: 0 }
     }
 
     /// How long to wait after one more failure, at most `cap`.
-    pub fn next(&mut self, cap: Duration) -> Duration {
+    pub(crate) fn next(&mut self, cap: Duration) -> Duration {
         let factor = 2_u32.saturating_pow(self.failures);
         let step = self.base.saturating_mul(factor).min(cap);
         self.failures = self.failures.saturating_add(1);
@@ -26,13 +26,13 @@ impl Backoff {
     }
 
     /// Call this after a success: the next failure waits `base` again.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 }
 
 /// `wait` and up to half as much again.
-pub fn jittered(wait: Duration) -> Duration {
+pub(crate) fn jittered(wait: Duration) -> Duration {
     wait.mul_f64(1.0 + random_fraction() / 2.0)
 }
 

@@ -1,4 +1,4 @@
-//! Work on a thread of its own, for what may hang. Nothing interrupts such work, and it outlives whoever waits for it.
+//! Runs work that may hang on threads of their own. Nothing interrupts such work, and it can outlive its caller.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// Threads at one place of a [`ThreadPool`]: of several users, or left by those that have given up.
+/// Threads at one place of a [`ThreadPool`]: of several callers, or of callers that no longer wait.
 const AT_ONE_PLACE: usize = 4;
 /// Threads of one [`ThreadPool`]. The runtime has 512 threads, of which some must be left for what does not hang.
 const IN_ONE_POOL: usize = 150;
 
-/// For gates. A gate that a reload replaces may leave a thread, so that all gates share this.
+/// For gates. A gate that a reload replaces may leave a thread, so all gates share this pool.
 pub(crate) static GATES: ThreadPool = ThreadPool::new();
 /// For the placing of file watches.
 pub(crate) static FILE_WATCHES: ThreadPool = ThreadPool::new();

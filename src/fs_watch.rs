@@ -1,5 +1,5 @@
-//! Wakes whoever reads a path when it may have changed. Each reader also polls, so that a watch that is refused, or that
-//! misses something, only costs a period.
+//! Wakes the reader of a path when the path may have changed. Each reader also polls, so a watch that is refused, or that
+//! misses an event, only costs a period.
 
 use std::future::pending;
 use std::io::ErrorKind::{NotADirectory, NotFound};
@@ -18,7 +18,7 @@ use crate::blocking::{FILE_WATCHES, joined};
 pub struct FsWatch {
     target: Target,
     state: State,
-    /// Whether the log says that watches are refused.
+    /// Whether it has logged that watches are refused.
     warned: bool,
 }
 
@@ -33,7 +33,7 @@ struct Target {
 enum State {
     /// Not watched yet, or at the wrong places.
     Unplaced,
-    /// On a thread of its own: a file system that hangs also hangs whoever wants to watch it.
+    /// On a thread of its own: a file system that hangs also blocks the call that watches it.
     Placing(JoinHandle<notify::Result<Placed>>),
     Watching(Placed),
     Refused,

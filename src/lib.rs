@@ -5,8 +5,8 @@
 //! [`node`] (the write) → [`status`] → [`metrics`], [`events`] and [`server`]. Only [`agent`] composes.
 //! CONTRIBUTING.md says what is where.
 
-// What everything else stands on. It knows nothing of Kubernetes.
-pub mod backoff;
+// The base, which knows nothing of Kubernetes.
+mod backoff;
 mod blocking;
 pub mod boot;
 pub mod incident;
@@ -18,7 +18,7 @@ pub(crate) mod syntax;
 
 pub mod taint;
 
-// What is asked for, and what a CNI directory means.
+// The configuration, and the meaning of a CNI directory.
 pub mod config;
 
 pub mod conflist;
@@ -28,12 +28,12 @@ pub mod api;
 
 pub mod node;
 
-// Gates, and what is decided by them.
+// Gates, and the decision.
 pub mod gate;
 
 pub mod rule;
 
-// What people see.
+// What operators see.
 pub mod status;
 
 pub mod events;

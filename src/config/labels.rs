@@ -14,7 +14,7 @@ pub(super) fn read(cursor: &Cursor<'_>) -> Option<BTreeMap<String, String>> {
         }
         Some((key.to_owned(), value.text(&LABEL_VALUE)?))
     });
-    // All are read before one that is wrong makes the selector wrong.
+    // Reads all labels, so that all their problems are reported.
     let labels: Vec<_> = labels.collect();
     labels.into_iter().collect()
 }

@@ -12,10 +12,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 pub use decide::{Candidate, Found, decide};
-pub use network::{Network, plugin_type};
+pub use network::Network;
+pub(crate) use network::plugin_type;
 
 /// A larger configuration file is refused unread. Real ones have a few kilobytes.
-pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// The extensions that runtimes look for (go-cni, `loadFromConfDir`).
 const EXTENSIONS: [&str; 3] = [".conf", ".conflist", ".json"];
@@ -32,7 +33,7 @@ pub fn candidates(names: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 
 /// Whether `name` ends in `extension`, dot included. Unlike [`std::path::Path::extension`], and like Go's
 /// `filepath.Ext`, this finds the extension of a file that is called `.conf`.
-pub fn has_extension(name: &OsStr, extension: &str) -> bool {
+pub(crate) fn has_extension(name: &OsStr, extension: &str) -> bool {
     name.as_bytes().ends_with(extension.as_bytes())
 }
 

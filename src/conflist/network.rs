@@ -110,7 +110,7 @@ impl Network {
 }
 
 /// The `type` of the one plugin in a file of `<dir>/<name>/` (`NetworkPluginConfFromBytes`).
-pub fn plugin_type(contents: &[u8]) -> Result<String, String> {
+pub(crate) fn plugin_type(contents: &[u8]) -> Result<String, String> {
     plugin(&json(contents)?)
 }
 

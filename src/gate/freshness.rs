@@ -3,8 +3,8 @@
 //! A reboot leaves the API as it was: the Node is Ready, its resources are there and its pods run, until the kubelet of
 //! this boot writes otherwise. So what was written before the boot is no evidence.
 //!
-//! Times alone cannot tell. Where a machine boots with a wrong clock, what is written before the clock is set seems to be
-//! from before the boot. So a write that the agent sees is evidence whatever its times are. Evidence stays evidence when
+//! Times alone are not enough. Where a machine boots with a wrong clock, a write before the clock is set seems to be from
+//! before the boot. So a write that the agent sees is evidence, and its times do not matter. Evidence stays evidence when
 //! the clock is set.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub struct NodeFreshness {
     pub pods_synced: bool,
 }
 
-/// How it is known that something was written since the boot; a greater one is more certain.
+/// The evidence that something was written since the boot, from weak to strong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
     #[default]
@@ -82,7 +82,7 @@ pub struct FreshnessTracker {
     resource_version: u64,
     kubelet: WriteTracker,
     conditions: BTreeMap<String, WriteTracker>,
-    /// Since when it is known that the kubelet has reported.
+    /// When the agent first knew that the kubelet has reported.
     reported_at: Option<Instant>,
 }
 
@@ -107,7 +107,7 @@ impl FreshnessTracker {
         now: Instant,
     ) -> NodeFreshness {
         let metadata = &node.metadata;
-        // What is known of another Node, or of one that a backup has replaced, is not about this one.
+        // Nothing is known of another Node, or of one that a backup has replaced.
         if metadata.uid != self.uid || metadata.resource_version < self.resource_version {
             *self = Self::new(self.boot_id.take());
             self.uid.clone_from(&metadata.uid);
@@ -123,7 +123,7 @@ impl FreshnessTracker {
         }
     }
 
-    /// `Err` is why the kubelet has not reported since this boot. A Node without a heartbeat is taken as reported.
+    /// `Err` is why the kubelet has not reported since this boot. A Node without a heartbeat counts as reported.
     fn report(
         &mut self,
         node: &NodeView,
@@ -180,7 +180,7 @@ fn last_heartbeat(conditions: &[NodeCondition]) -> Option<Timestamp> {
     heartbeats.map(|time| time.0).max()
 }
 
-/// The times of a condition's writes, by itself. The node controller writes the conditions of a kubelet that is silent: a
+/// The times of a condition's writes, as the condition has them. The node controller writes the conditions of a kubelet that is silent: a
 /// new transition with the old heartbeat is no report.
 fn times(condition: &NodeCondition) -> Vec<Timestamp> {
     let transition = condition.last_transition_time.as_ref();

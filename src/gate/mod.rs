@@ -1,15 +1,14 @@
-//! Gates. `probe` has the kinds that ask the node itself, `observation` those that read objects of the API server: one
-//! file a kind.
+//! Gates. `probe` has the kinds that ask the node itself, `observation` those that read objects of the API server. Each
+//! kind has one file.
 //!
-//! - When a probe is asked, and how many answers make a state: `run/worker.rs`, `run/threshold.rs`.
-//! - What the members of an `anyOf` amount to: `run/group.rs`.
+//! - When a probe runs, and how many answers make a state: `run/worker.rs`, `run/threshold.rs`.
+//! - The outcome of an `anyOf`: `run/group.rs`.
 //! - How a gate starts, stops and gets its log line: `run/runner.rs`.
-//! - What the gates of a rule say together: `run/rule_gates.rs`. For how long they must say so (`stableFor`):
-//!   `crate::rule`.
+//! - The state of all gates of a rule: `run/rule_gates.rs`. How long they must be open (`stableFor`): `crate::rule`.
 
 mod context;
 mod freshness;
-pub mod observation;
+mod observation;
 pub mod probe;
 pub mod report;
 pub mod run;
@@ -27,12 +26,12 @@ pub enum State {
     Open,
     /// Of a rule: some gate is closed.
     Closed,
-    /// It could not be asked. Of a rule: no gate is closed, and some are unknown.
+    /// It could not be evaluated. Of a rule: no gate is closed, and some are unknown.
     Unknown,
 }
 
 impl State {
-    /// As logs, status and metrics have it.
+    /// As logs, status and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -45,11 +44,11 @@ impl State {
 /// A state and its reason. A taint is only removed while every gate is `Open`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// With what was seen.
+    /// With what the check found.
     Open(String),
     /// With a reason that a person can act on.
     Closed(String),
-    /// With the reason why it could not be asked.
+    /// With the reason why it could not be evaluated.
     Unknown(String),
     /// No evaluation has ended yet.
     Unevaluated,
@@ -79,7 +78,7 @@ impl Outcome {
         self.state() == State::Unknown
     }
 
-    /// What was seen, or the reason why the gate is not open.
+    /// What the check found, or the reason why the gate is not open.
     pub fn message(&self) -> &str {
         match self {
             Self::Open(message) | Self::Closed(message) | Self::Unknown(message) => message,
@@ -89,7 +88,7 @@ impl Outcome {
     }
 }
 
-/// `Ok` is what was seen, `Err` the reason why the gate is closed.
+/// `Ok` is what the check found, `Err` the reason why the gate is closed.
 impl From<Result<String, String>> for Outcome {
     fn from(result: Result<String, String>) -> Self {
         result.map_or_else(Self::Closed, Self::Open)

@@ -59,7 +59,7 @@ impl Reporter {
             source: self.source,
             outcome: outcome.clone(),
         };
-        // Without a receiver, the task of this evaluation is about to be ended.
+        // Without a receiver, the task of this evaluation is about to end.
         let _ = self.updates.send(update).await;
     }
 }

@@ -11,7 +11,7 @@ use super::tree::{self, Node, Value};
 use crate::syntax::{ABSOLUTE_PATH, Syntax};
 use crate::text::{excerpt, quoted};
 
-/// Reads a text by `read`.
+/// Reads a text with `read`.
 pub(crate) fn document<T>(
     text: &str,
     read: impl FnOnce(&Cursor<'_>) -> Option<T>,
@@ -49,7 +49,7 @@ pub(crate) struct Cursor<'t> {
     /// Its key, if it is a field.
     key: Option<&'t Node>,
     path: String,
-    /// Whether no message may show what stands here and below: the log, the status page and Events pass it on.
+    /// Messages must not show this value and those below it, because they reach the log, the status page and Events.
     is_secret: bool,
 }
 
@@ -82,7 +82,7 @@ impl<'t> Cursor<'t> {
         self.report_at(Some(self.node), &self.path, message.as_ref());
     }
 
-    /// A problem with the fact that the field is there.
+    /// A problem with the field, and not with its value.
     pub(crate) fn report_key(&self, message: impl AsRef<str>) {
         self.report_at(self.key.or(Some(self.node)), &self.path, message.as_ref());
     }
@@ -136,7 +136,7 @@ impl<'t> Cursor<'t> {
         None
     }
 
-    /// The end of a message that begins with what should stand here: what stands here.
+    /// The end of a message: what stands here instead.
     fn contrast(&self) -> String {
         match self.value() {
             Value::Null => ", but has no value".into(),
@@ -247,7 +247,7 @@ impl<'t> Cursor<'t> {
             .iter()
             .enumerate()
             .map(|(index, node)| read(&self.below(None, node, format!("{}[{index}]", self.path))));
-        // All are read before one that is wrong makes the list wrong.
+        // Reads all items, so that all their problems are reported.
         let items: Vec<_> = items.collect();
         items.into_iter().collect()
     }

@@ -82,7 +82,7 @@ impl<'t> Fields<'_, 't> {
         self.or(name, false, Cursor::boolean)
     }
 
-    /// The field `name`, which must not be one of `names`, and is one of them afterwards.
+    /// Reads the field `name` and adds it to `names`, in which it must be new.
     pub(crate) fn name(&mut self, names: &mut Names) -> String {
         self.required("name", |field| {
             let name = field.text(&DNS_LABEL)?;
@@ -97,7 +97,7 @@ impl<'t> Fields<'_, 't> {
         })
     }
 
-    /// The field `name` has a meaning elsewhere: where it stands here, `message` says why it must not.
+    /// Reports the field `name` if it is there. The `message` says why it must not be.
     pub(crate) fn refuse(&mut self, name: &str, message: &str) {
         if let Some(field) = self.take(name) {
             field.report_key(message);

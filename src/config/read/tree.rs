@@ -30,7 +30,7 @@ const MAX_SIZE: usize = 50_000;
 /// In nested lists and mappings, aliases expanded; each level costs stack. JSON that a gate expects begins at 11.
 const MAX_DEPTH: usize = 32;
 
-/// Reads one YAML document. Its syntax has at most one problem: what follows that cannot be read.
+/// Reads one YAML document. The error is the first problem of its syntax, because the parser cannot continue after it.
 pub(super) fn read(text: &str) -> Result<Node, Problem> {
     serde_yaml::from_str_with_options(text, options()).map_err(|error| {
         let place = error.location().map(|at| (at.line(), at.column()));

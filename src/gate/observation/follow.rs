@@ -16,8 +16,8 @@ use crate::rate_limit::RepeatFilter;
 /// Updates that wait to be applied. The watch waits while it is full.
 const QUEUE: usize = 16;
 
-/// Watches only while the Node is known as it is now. Before, its taint may not be there; and when the API server comes
-/// back after an outage, both watches are up again at the same time, whatever their backoffs.
+/// Watches only while the current Node is known. Before that, its taint may not be there. After an outage of the API
+/// server, both watches are up again at the same time, whatever their backoffs.
 pub(super) async fn follow_objects<T: Object>(
     api: &ApiServer,
     collection: Collection,
@@ -48,7 +48,7 @@ pub(super) async fn follow_objects<T: Object>(
     }
 }
 
-/// Returns when the Node is not known as it is now.
+/// Returns when the current Node is not known.
 async fn until_unknown(node: &mut watch::Receiver<NodeSnapshot>) {
     if node.wait_for(|node| node.current().is_err()).await.is_err() {
         // The agent is about to end.

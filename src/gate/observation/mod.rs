@@ -1,4 +1,4 @@
-//! Gates that look at objects of this node through the API server: one file a kind, which is pure.
+//! Gates that observe objects of this node through the API server. Each kind has one file, which is pure.
 
 mod allocatable;
 mod csi_driver;
@@ -16,7 +16,7 @@ use crate::boot::Uptime;
 use crate::config::{Observation, ObservedObject};
 use follow::follow_objects;
 
-/// What is seen of the Node.
+/// The outcome of an observation of the Node itself.
 pub(super) struct NodeOutcome {
     pub(super) outcome: Outcome,
     /// For how long, if the Node does not change; `None` is for ever.
@@ -32,8 +32,8 @@ impl From<Outcome> for NodeOutcome {
     }
 }
 
-/// The outcome of an observation of the Node itself; `None` if it is of other objects. The agent asks before each
-/// decision, so that it never decides on a Node that the gates have not seen.
+/// The outcome of an observation of the Node itself; `None` if it is of other objects. The agent calls
+/// this before each decision, so that it never decides on a Node that the gates have not observed.
 pub(super) fn of_node(
     spec: &Observation,
     snapshot: &NodeSnapshot,

@@ -101,7 +101,7 @@ struct TrackedPod {
     writes: WriteTracker,
 }
 
-/// When the status of a pod was written, by the pod's uid, of those whose status is from before this boot.
+/// By the pod's uid: when its status was written. Only pods whose status is from before this boot.
 type StalePods = HashMap<String, String>;
 
 impl Tracker {
@@ -116,7 +116,7 @@ impl Tracker {
         let mut stale = StalePods::new();
         for (uid, pod) in pods {
             let tracked = self.0.entry(uid.clone()).or_default();
-            // What is known of a pod that a backup has replaced is not about this one.
+            // Nothing is known of a pod that a backup has replaced.
             if pod.metadata.resource_version < tracked.resource_version {
                 *tracked = TrackedPod::default();
             }
@@ -132,7 +132,7 @@ impl Tracker {
 
 pub(super) fn judge(expected: &Pods, pods: &HashMap<String, Pod>, stale: &StalePods) -> Outcome {
     let namespace = &expected.namespace;
-    // Times are whole seconds: of two pods of the same second, the one that is on its way out is the older one.
+    // Times are whole seconds: of two pods of the same second, the terminating one is older.
     let newest = pods.values().max_by_key(|pod| {
         let created = pod.metadata.creation_timestamp.as_ref();
         (created.map(|time| time.0), !pod.is_terminating())

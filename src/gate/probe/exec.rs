@@ -26,14 +26,14 @@ use crate::text::{excerpt, plain};
 /// Where a script finds its commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs the program to its end. Fails while something of the last run is left: a process that waits for a disk or a file
-/// server does not die when it is killed.
-pub async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, String> {
+/// Runs the program to its end. Fails while the last run still has a process: one that waits for a disk or a file server
+/// does not die when it is killed.
+pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, String> {
     let program = spec.command.first().ok_or("no program is given")?;
     let name = name(program);
     let command = spec.command.clone();
-    // On another thread: a program on a file system that hangs would stop this one. If nobody waits for the result any
-    // more, the processes end as it is dropped.
+    // On another thread: a program on a file system that hangs would stop this one. If the caller no longer waits for the
+    // result, the result is dropped and the processes end.
     let spawned = lock.run_blocking(program.as_ref(), move |guard| {
         orphans::start_alone(|| spawn(&command, guard))
             .map_err(|error| describe(&command[0], &error))

@@ -7,7 +7,7 @@ use super::lock::ProbeLock;
 use crate::boot;
 use crate::config::FileCheck;
 
-pub async fn check(spec: &FileCheck, lock: &ProbeLock) -> Result<String, String> {
+pub(super) async fn check(spec: &FileCheck, lock: &ProbeLock) -> Result<String, String> {
     let expected = spec.clone();
     disk::run(lock, &spec.path, move || check_blocking(&expected)).await
 }

@@ -25,9 +25,8 @@ use super::lock::ProbeLock;
 use crate::config::{Expect, HttpGet, Scheme};
 use crate::text::{excerpt, plain, without_secrets};
 
-/// Redirects followed before giving up.
 const MAX_REDIRECTS: usize = 10;
-/// Most bytes that are read from the connection ahead of use, and so the limit of status line and header.
+/// Bytes that hyper buffers, and so the limit of the status line and the headers together.
 const READ_BUFFER: usize = 64 * 1024;
 
 /// Sends a GET, follows redirects within the host, and compares the final answer with what is expected. Each request has
@@ -47,7 +46,7 @@ pub async fn check(spec: &HttpGet, lock: &ProbeLock) -> Result<String, String> {
 /// What a server answers.
 #[derive(Debug)]
 pub enum Answer {
-    /// As expected, with what was seen.
+    /// As expected, with the status.
     Accepted(String),
     Redirect(Target),
 }
@@ -105,7 +104,7 @@ async fn judge(
         return Ok(Answer::Redirect(target.follow(location).map_err(refused)?));
     }
     expect::status(expect, status)?;
-    // Always: an answer that breaks off does not count, as in the kubelet.
+    // Even if nothing is expected of the body: an answer that ends early does not count, as in the kubelet.
     let body = read(response.into_body(), expect::body_limit(expect)).await?;
     expect::body(expect, &body)?;
     Ok(Answer::Accepted(status.to_string()))

@@ -1,16 +1,16 @@
-//! Gates that ask the node itself: one file a kind. Its `check` returns what was seen, or the reason why the gate is
-//! closed.
+//! Gates that ask the node itself. Each kind has one file. Its `check` returns what it found, or the reason why the gate
+//! is closed.
 
 pub mod cni_config;
 mod connect;
 mod disk;
 mod drive;
-pub mod exec;
-pub mod file;
+pub(crate) mod exec;
+mod file;
 pub mod grpc;
 pub mod http_get;
 pub mod lock;
-pub mod tcp_socket;
+mod tcp_socket;
 #[cfg(test)]
 pub(super) mod testing;
 

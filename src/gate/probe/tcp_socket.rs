@@ -5,7 +5,7 @@ use super::lock::ProbeLock;
 use crate::config::TcpSocket;
 
 /// Connects and closes, as the kubelet does (pkg/probe/tcp/tcp.go).
-pub async fn check(spec: &TcpSocket, lock: &ProbeLock) -> Result<String, String> {
+pub(super) async fn check(spec: &TcpSocket, lock: &ProbeLock) -> Result<String, String> {
     connect::tcp(&spec.host, spec.port, lock).await?;
     let target = connect::authority(&spec.host, spec.port);
     Ok(format!("{target} accepts connections"))

@@ -20,7 +20,7 @@ use crate::rate_limit::TokenBucket;
 pub struct GateStatus {
     pub name: String,
     pub state: State,
-    /// What was seen, or the reason why the gate is not open.
+    /// What the checks found, or the reason why the gate is not open.
     pub message: String,
     /// When the state began.
     pub since: Timestamp,

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_such_a_url_is_an_error_that_says_what_is() {
+    fn any_other_text_is_an_error_that_says_what_is_expected() {
         for url in [
             "",
             "localhost",

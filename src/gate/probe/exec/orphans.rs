@@ -213,7 +213,7 @@ fn group_of(process: &str) -> Option<Pid> {
 /// Sweeps at each death of a child, for ever: processes that lose their parent while a check runs, or that no check
 /// started, must not stay zombies.
 pub(crate) async fn reap_orphans() -> io::Error {
-    // Listens before it looks, so that no death falls between the two.
+    // Listens before it sweeps, so that it misses no death.
     let mut deaths = match signal(SignalKind::child()) {
         Ok(deaths) => deaths,
         Err(error) => return error,

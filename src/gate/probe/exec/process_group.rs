@@ -66,7 +66,7 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// What is left of a check.
+/// What remains until the last process of a check is gone.
 #[derive(Debug)]
 struct Rest {
     /// Until it has been reaped.
@@ -78,7 +78,7 @@ struct Rest {
 impl Rest {
     /// Returns when the last of it has been reaped.
     async fn gone(mut self) {
-        // Listens before it looks, so that no death falls between the two.
+        // Listens before it checks, so that it misses no death.
         let Ok(mut deaths) = signal(SignalKind::child()) else {
             return;
         };
