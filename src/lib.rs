@@ -14,7 +14,8 @@ mod rate_limit;
 mod text;
 
 pub mod fs_watch;
-pub(crate) mod syntax;
+mod small_file;
+mod syntax;
 
 pub mod taint;
 

@@ -1,6 +1,4 @@
-//! Words for messages: errors in plain language, and text from elsewhere made short and safe to print. Pure.
-
-pub(crate) mod file;
+//! Texts for messages: errors in plain words, and foreign text that is short and safe to print. Pure.
 
 use std::io;
 
@@ -32,7 +30,7 @@ pub(crate) fn without_secrets(text: &str) -> String {
         Some((user, rest)) => {
             let start = user.find("//").map_or("", |slashes| &user[..slashes + 2]);
             if mark(user).is_some() {
-                // Of the user or of the query: what follows may be secret too.
+                // The mark may be in the user or begin the query, so what follows may be secret too.
                 return format!("{start}…");
             }
             (format!("{start}…@"), rest)
@@ -78,7 +76,7 @@ pub(crate) fn printable(text: &str, max: usize) -> String {
     line
 }
 
-/// The same with a limit in bytes.
+/// [`printable`] with a limit in bytes.
 pub(crate) fn printable_bytes(text: &str, max: usize) -> String {
     let mut line = printable(text, max);
     if line.len() > max {

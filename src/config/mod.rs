@@ -25,7 +25,8 @@ pub use gate::*;
 pub use read::Problems;
 pub use rule::{Deadline, DeadlineAction, PublishCondition, Retaint, Rule};
 
-use crate::text::{file, quoted};
+use crate::small_file;
+use crate::text::quoted;
 use read::{Cursor, Names, Value};
 
 /// `apiVersion` of the only version there is.
@@ -72,7 +73,7 @@ pub fn parse_file(path: &Path, text: &str) -> Result<Configuration, Problems> {
 
 /// Reads the text of a configuration file.
 pub fn read(path: &Path) -> Result<String, Problems> {
-    file::read(path).map_err(|message| Problems::of_the_whole(message).in_file(path))
+    small_file::read_text(path).map_err(|message| Problems::of_the_whole(message).in_file(path))
 }
 
 /// Reads a configuration file. The error names the file in each of its lines.

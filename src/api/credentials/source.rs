@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use crate::api::connect::ConnectionSettings;
-use crate::text::file;
+use crate::small_file;
 use crate::text::{printable, sha256};
 
 /// Where a pod has the files of its ServiceAccount.
@@ -91,7 +91,7 @@ fn in_cluster() -> Result<Content, String> {
 fn from_file(path: &Path) -> Result<Content, String> {
     let mut texts = Texts::default();
     // kube reads without a limit, and panics at UTF-16 of an odd length.
-    let text = file::read(path)?;
+    let text = small_file::read_text(path)?;
     texts.0 += &text;
     let text = text.trim_start_matches('\u{feff}');
     let mut kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| first_line(&error))?;
@@ -238,7 +238,7 @@ fn settings(config: Config, texts: &Texts) -> Result<ConnectionSettings, String>
 
 /// The error begins with the file's name.
 fn read_text(path: &Path) -> Result<String, String> {
-    file::read(path).map_err(|error| format!("{} {error}", path.display()))
+    small_file::read_text(path).map_err(|error| format!("{} {error}", path.display()))
 }
 
 /// Later lines quote the file and may contain secrets.

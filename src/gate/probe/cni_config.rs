@@ -14,7 +14,7 @@ use crate::config::CniConfig;
 use crate::conflist::{
     Candidate, Found, MAX_FILE_BYTES, Network, candidates, decide, has_extension, plugin_type,
 };
-use crate::text::file::read_bytes;
+use crate::small_file::read_bytes;
 
 pub async fn check(spec: &CniConfig, lock: &ProbeLock) -> Result<String, String> {
     let expected = spec.clone();

@@ -1,4 +1,4 @@
-//! Reads small files. Anything may be in their place.
+//! Reads small files. Their paths may also lead to pipes, devices, directories or huge files.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -13,7 +13,7 @@ use crate::text::plain;
 const MAX_TEXT_BYTES: u64 = 1024 * 1024;
 
 /// The text of a file. The error completes a sentence that begins with the file's name.
-pub(crate) fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     let (bytes, _) = read_bytes(path, MAX_TEXT_BYTES).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => "is larger than 1 MiB".into(),
         _ => format!("cannot be read: {}", plain(&error)),
@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
 }
 
 /// The contents of a regular file of at most `limit` bytes, and when it was last written. The error of a larger file is
-/// [`ErrorKind::FileTooLarge`]. It refuses anything but a regular file: a read of a pipe that nobody writes to would never
+/// [`ErrorKind::FileTooLarge`]. It refuses anything but a regular file: a read of a pipe without a writer would never
 /// return.
 pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, SystemTime)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
