@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::text::plain;
+use crate::text::io_message;
 
 /// In bytes; a ConfigMap cannot be larger either.
 const MAX_TEXT_BYTES: u64 = 1024 * 1024;
@@ -16,7 +16,7 @@ const MAX_TEXT_BYTES: u64 = 1024 * 1024;
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     let (bytes, _) = read_bytes(path, MAX_TEXT_BYTES).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => "is larger than 1 MiB".into(),
-        _ => format!("cannot be read: {}", plain(&error)),
+        _ => format!("cannot be read: {}", io_message(&error)),
     })?;
     if let Some(index) = bytes.iter().position(|byte| *byte == 0) {
         return Err(format!("is binary, not text: byte {index} is NUL"));

@@ -10,7 +10,7 @@ const EXCERPT: usize = 200;
 const QUOTED: usize = 80;
 
 /// An I/O error in the operating system's words, without its capital and number: "connection refused".
-pub(crate) fn plain(error: &io::Error) -> String {
+pub(crate) fn io_message(error: &io::Error) -> String {
     let text = error.to_string();
     if error.raw_os_error().is_none() {
         return text;
@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn an_error_of_the_operating_system_reads_as_plain_words() {
         let refused = io::Error::from(rustix::io::Errno::CONNREFUSED);
-        assert_eq!(plain(&refused), "connection refused");
-        assert_eq!(plain(&io::Error::other("Own words")), "Own words");
+        assert_eq!(io_message(&refused), "connection refused");
+        assert_eq!(io_message(&io::Error::other("Own words")), "Own words");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 use untaint::config::CniConfig;
-use untaint::conflist::{Candidate, Found, Network, candidates, decide};
+use untaint::conflist::{Candidate, Network, ValidFile, candidates, decide};
 
 /// Cannot be in UTF-8, so neither in a valid file.
 const END: u8 = 0xff;
@@ -68,12 +68,12 @@ pub fn check(input: &[u8]) -> bool {
 /// The verdict of the gate where there is no `<dir>/<name>/`.
 fn verdict(files: &Files<'_>, wanted: &CniConfig) -> Result<String, String> {
     let names = files.keys().map(|name| OsString::from(*name));
-    let found = candidates(names).into_iter().map(|file| Candidate {
+    let candidates = candidates(names).into_iter().map(|file| Candidate {
         content: Network::parse(&file, files[file.as_os_str()]).and_then(|network| {
             if network.plugins.is_empty() {
                 return Err("no plugins".into());
             }
-            Ok(Found {
+            Ok(ValidFile {
                 network,
                 modified: SystemTime::UNIX_EPOCH,
                 program_fault: None,
@@ -81,7 +81,7 @@ fn verdict(files: &Files<'_>, wanted: &CniConfig) -> Result<String, String> {
         }),
         file,
     });
-    decide(wanted, None, found)
+    decide(wanted, None, candidates)
 }
 
 /// Whether `seen` is about a file that is there, that has what is wanted when read in another way, and that is the first of

@@ -8,10 +8,9 @@ use std::iter;
 use untaint::config::{Endpoint, Grpc};
 use untaint::gate::probe::grpc;
 
+use super::assert_printable;
 use super::server::{Answer, ends};
 
-/// Bytes of the longest reason.
-const LONGEST: usize = 4096;
 /// RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Types of frames (RFC 9113, section 6), and their flags.
@@ -41,10 +40,9 @@ pub fn check(input: &[u8]) -> bool {
         service: String::new(),
     };
     let stream = Box::new(Answer::new(&connection, *chunk, has_request));
-    let answer = ends(grpc::ask(&spec, stream));
+    let answer = ends(grpc::exchange(&spec, stream));
     let (Ok(message) | Err(message)) = &answer;
-    assert!(message.len() <= LONGEST, "{message}");
-    assert!(!message.contains(char::is_control), "{message:?}");
+    assert_printable(message);
     if answer.is_ok() {
         assert!(says_serving(&data(&connection)), "{connection:?}");
         assert!(!is_framed || code == 0, "status {code}");

@@ -6,11 +6,10 @@
 use untaint::config::{Endpoint, Expect, HttpGet, Scheme, StatusRange};
 use untaint::gate::probe::http_get::{self, Target};
 
+use super::assert_printable;
 use super::server::{Answer, ends};
 
 const END: u8 = 0xff;
-/// Bytes of the longest reason.
-const LONGEST: usize = 4096;
 
 pub fn check(input: &[u8]) -> bool {
     let [choice, chunk, answers @ ..] = input else {
@@ -44,11 +43,6 @@ pub fn check(input: &[u8]) -> bool {
         }
     }
     false
-}
-
-fn assert_printable(message: &str) {
-    assert!(message.len() <= LONGEST, "{message}");
-    assert!(!message.contains(char::is_control), "{message:?}");
 }
 
 fn assert_accepted(expect: &Expect, answer: &[u8], seen: &str) {

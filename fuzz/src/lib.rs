@@ -9,3 +9,9 @@ pub mod grpc_answer;
 pub mod http_answer;
 mod server;
 pub mod watch_line;
+
+/// What an open gate found, or the reason why a gate is closed, is short and printable.
+fn assert_printable(message: &str) {
+    assert!(message.len() <= 4096, "{message}");
+    assert!(!message.contains(char::is_control), "{message:?}");
+}

@@ -11,7 +11,7 @@ pub(super) async fn check(gates: ConfigOrGates) -> Result<Exit, Failure> {
     let mut rows = vec![HEADER.map(str::to_owned)];
     let mut all_open = true;
     for rule in &configuration.rules {
-        for (gate, outcome) in run::once(&rule.gates).await {
+        for (gate, outcome) in run::evaluate_once(&rule.gates).await {
             all_open &= outcome.is_open();
             rows.push(
                 [

@@ -18,12 +18,11 @@ pub struct Candidate {
     /// The name in the directory.
     pub file: OsString,
     /// `Err` is why the file is invalid.
-    pub content: Result<Found, String>,
+    pub content: Result<ValidFile, String>,
 }
 
-/// A valid configuration file.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ValidFile {
     /// With the plugins of `<dir>/<name>/` where libcni appends them.
     pub network: Network,
     pub modified: SystemTime,
@@ -50,15 +49,15 @@ pub fn decide(
         ));
     };
     let first_path = dir.join(&first.file);
-    let first_found = first.content.map_err(|fault| {
+    let first_valid = first.content.map_err(|fault| {
         format!(
             "{}: {fault} (containerd picks this file, and loads nothing until it is valid)",
             first_path.display()
         )
     })?;
-    let first_described = describe(&first_path, &first_found.network);
-    let mismatch = match meets(expected, boot, &first_found) {
-        Ok(()) => return Ok(first_described + &warning(expected, &first_found.network)),
+    let first_described = describe(&first_path, &first_valid.network);
+    let mismatch = match meets(expected, boot, &first_valid) {
+        Ok(()) => return Ok(first_described + &warning(expected, &first_valid.network)),
         Err(mismatch) => format!("{}: {mismatch}", first_path.display()),
     };
     if expected.first || !has_expectations(expected) {
@@ -66,9 +65,9 @@ pub fn decide(
     }
     let mut reasons = vec![mismatch];
     for candidate in candidates {
-        let accepted = candidate.content.and_then(|found| {
-            meets(expected, boot, &found)?;
-            Ok(describe(&dir.join(&candidate.file), &found.network))
+        let accepted = candidate.content.and_then(|file| {
+            meets(expected, boot, &file)?;
+            Ok(describe(&dir.join(&candidate.file), &file.network))
         });
         match accepted {
             Ok(described) => {
@@ -93,9 +92,9 @@ fn has_expectations(expected: &CniConfig) -> bool {
     expected.network.is_some() || !expected.plugins.is_empty()
 }
 
-/// `Err` is the first expectation that `found` does not meet.
-fn meets(expected: &CniConfig, boot: Option<SystemTime>, found: &Found) -> Result<(), String> {
-    let Network { name, plugins, .. } = &found.network;
+/// `Err` is the first expectation that `file` does not meet.
+fn meets(expected: &CniConfig, boot: Option<SystemTime>, file: &ValidFile) -> Result<(), String> {
+    let Network { name, plugins, .. } = &file.network;
     if let Some(wanted) = &expected.network {
         if wanted != name {
             return Err(format!(
@@ -105,7 +104,7 @@ fn meets(expected: &CniConfig, boot: Option<SystemTime>, found: &Found) -> Resul
             ));
         }
     } else if has_expectations(expected)
-        && let Some(origin) = runtime_default(&found.network)
+        && let Some(origin) = runtime_default(&file.network)
     {
         return Err(format!("network {} is {origin}", printable_name(name)));
     }
@@ -118,10 +117,10 @@ fn meets(expected: &CniConfig, boot: Option<SystemTime>, found: &Found) -> Resul
             printable_names(plugins)
         ));
     }
-    if let Some(fault) = &found.program_fault {
+    if let Some(fault) = &file.program_fault {
         return Err(fault.clone());
     }
-    if boot.is_some_and(|boot| found.modified < boot) {
+    if boot.is_some_and(|boot| file.modified < boot) {
         return Err("last written before this boot".into());
     }
     Ok(())

@@ -11,7 +11,7 @@ mod shape;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-pub use decide::{Candidate, Found, decide};
+pub use decide::{Candidate, ValidFile, decide};
 pub use network::Network;
 pub(crate) use network::plugin_type;
 

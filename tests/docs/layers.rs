@@ -105,21 +105,12 @@ fn expand<'t>(tree: &'t str, prefix: &[&'t str], paths: &mut Vec<Vec<&'t str>>) 
 fn resolve(module: &[String], path: &[&str], modules: &BTreeSet<Module>) -> Option<Module> {
     let mut found = module.to_vec();
     let mut rest = path;
-    match path.first()? {
-        &"crate" => found.clear(),
-        &"super" | &"self" => {
-            while let Some(&"super") = rest.first() {
-                found.pop()?;
-                rest = &rest[1..];
-            }
-            found.extend(
-                rest.first()
-                    .filter(|name| **name == "self")
-                    .map(|_| String::new()),
-            );
-            found.retain(|name| !name.is_empty());
-        }
-        _ => {}
+    if path.first() == Some(&"crate") {
+        found.clear();
+    }
+    while let Some((&"super", after)) = rest.split_first() {
+        found.pop()?;
+        rest = after;
     }
     let names = rest.iter().filter(|name| !["crate", "self"].contains(name));
     for name in names {
@@ -182,11 +173,11 @@ fn no_modules_use_each_other_in_a_circle() {
         let users: BTreeSet<_> = uses.keys().map(|(user, _)| user).collect();
         for start in users {
             let mut reached = BTreeSet::new();
-            let mut open = vec![start];
-            while let Some(user) = open.pop() {
+            let mut waiting = vec![start];
+            while let Some(user) = waiting.pop() {
                 let next = uses.keys().filter(|(one, _)| one == user);
                 let next = next.map(|(_, used)| used);
-                open.extend(next.filter(|used| reached.insert(*used)));
+                waiting.extend(next.filter(|used| reached.insert(*used)));
             }
             let within = within.join("::");
             assert!(

@@ -10,7 +10,7 @@ fn boot() -> SystemTime {
 pub(in crate::conflist) fn candidate(file: &str, contents: &[u8]) -> Candidate {
     Candidate {
         file: file.into(),
-        content: Network::parse(OsStr::new(file), contents).map(|network| Found {
+        content: Network::parse(OsStr::new(file), contents).map(|network| ValidFile {
             network,
             modified: boot(),
             program_fault: None,
@@ -181,8 +181,8 @@ fn a_file_from_before_this_boot_is_stale() {
 #[test]
 fn a_missing_program_closes_and_is_named() {
     let mut file = list("05-cilium.conflist", "cilium", &["cilium-cni"]);
-    if let Ok(found) = &mut file.content {
-        found.program_fault = Some("plugin cilium-cni: no program".into());
+    if let Ok(valid) = &mut file.content {
+        valid.program_fault = Some("plugin cilium-cni: no program".into());
     }
     let reason = decide(&expected(Some("cilium"), &[]), None, [file.clone()]).unwrap_err();
     assert_eq!(

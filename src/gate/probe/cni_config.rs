@@ -12,7 +12,7 @@ use super::lock::ProbeLock;
 use crate::boot;
 use crate::config::CniConfig;
 use crate::conflist::{
-    Candidate, Found, MAX_FILE_BYTES, Network, candidates, decide, has_extension, plugin_type,
+    Candidate, MAX_FILE_BYTES, Network, ValidFile, candidates, decide, has_extension, plugin_type,
 };
 use crate::small_file::read_bytes;
 
@@ -48,7 +48,7 @@ fn list(dir: &Path) -> io::Result<Vec<OsString>> {
 }
 
 /// Reads one file and, where libcni appends them, the files of `<dir>/<name>/`.
-fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
+fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<ValidFile, String> {
     let (contents, modified) = read(path)?;
     let mut network = Network::parse(path.file_name().unwrap_or_default(), &contents)?;
     if network.appends_directory {
@@ -60,7 +60,7 @@ fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<Found, String> {
     }
     let mut plugins = network.plugins.iter();
     let program_fault = plugins.find_map(|plugin| program_fault(plugin, bin_dirs));
-    Ok(Found {
+    Ok(ValidFile {
         network,
         modified,
         program_fault,

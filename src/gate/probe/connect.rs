@@ -12,7 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 use super::disk::UNFINISHED;
 use super::lock::ProbeLock;
 use crate::config::Endpoint;
-use crate::text::{plain, unbracketed};
+use crate::text::{io_message, unbracketed};
 
 /// TCP, a unix socket, or TLS over either.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -72,7 +72,7 @@ pub(super) async fn tcp(host: &str, port: u16, lock: &ProbeLock) -> Result<TcpSt
         Err(first_error.unwrap_or_else(|| io::Error::other("the name has no address")))
     };
     let connected = connected.await;
-    connected.map_err(|error| format!("{}: {}", authority(host, port), plain(&error)))
+    connected.map_err(|error| format!("{}: {}", authority(host, port), io_message(&error)))
 }
 
 /// On another thread: the kernel resolves the path while it connects, and that hangs where a file system hangs.
@@ -80,11 +80,11 @@ async fn unix(path: &Path, lock: &ProbeLock) -> Result<UnixStream, String> {
     let socket = path.to_owned();
     let connected = lock.run_blocking(path.as_os_str(), move |_guard| unix_stream(&socket));
     let connected = match connected.await {
-        Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| plain(&error)),
+        Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| io_message(&error)),
         Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
             Err("its queue is full: the server does not accept connections".into())
         }
-        Some(Err(error)) => Err(plain(&error)),
+        Some(Err(error)) => Err(io_message(&error)),
         None => Err(UNFINISHED.into()),
     };
     connected.map_err(|why| format!("unix socket {}: {why}", path.display()))

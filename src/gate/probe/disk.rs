@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::lock::ProbeLock;
-use crate::text::{plain, printable};
+use crate::text::{io_message, printable};
 
 /// Characters of a message. Kubernetes allows 1024 bytes in an Event's note.
 const MAX_CHARS: usize = 900;
@@ -17,10 +17,11 @@ pub(super) const UNFINISHED: &str =
 
 /// Does `check`, which is about `path`, on a thread of its own, so that a file system that hangs holds one thread, not the
 /// agent.
-pub(super) async fn run<F>(lock: &ProbeLock, path: &Path, check: F) -> Result<String, String>
-where
-    F: FnOnce() -> Result<String, String> + Send + 'static,
-{
+pub(super) async fn run(
+    lock: &ProbeLock,
+    path: &Path,
+    check: impl FnOnce() -> Result<String, String> + Send + 'static,
+) -> Result<String, String> {
     let answer = lock.run_blocking(path.as_os_str(), |_guard| check());
     let answer = answer.await.unwrap_or_else(|| Err(UNFINISHED.into()));
     answer
@@ -42,7 +43,7 @@ pub(super) fn fault(path: &Path, error: &io::Error) -> String {
              SELinux, in a domain that may read it)",
             rustix::process::geteuid().as_raw()
         ),
-        _ => plain(error),
+        _ => io_message(error),
     }
 }
 

@@ -21,7 +21,7 @@ use self::process_group::ProcessGroup;
 use super::drive::while_driving;
 use super::lock::{ProbeLock, ProbeLockGuard};
 use crate::config::Exec;
-use crate::text::{excerpt, plain};
+use crate::text::{excerpt, io_message};
 
 /// Where a script finds its commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -46,7 +46,7 @@ pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, Strin
         .map_err(|why| format!("{name}: {why}"))?;
     let status = while_driving(output.read(), group.wait())
         .await
-        .map_err(|error| format!("{name}: {}", plain(&error)))?;
+        .map_err(|error| format!("{name}: {}", io_message(&error)))?;
     output.read_rest();
     judge(status, &output).map_err(|why| format!("{name}: {why}"))
 }
@@ -84,7 +84,7 @@ fn describe(program: &str, error: &io::Error) -> String {
         }
         io::ErrorKind::NotFound => "not found".into(),
         io::ErrorKind::PermissionDenied => "permission denied, or not executable".into(),
-        _ => plain(error),
+        _ => io_message(error),
     }
 }
 

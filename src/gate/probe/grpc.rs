@@ -29,13 +29,13 @@ const MESSAGE_LIMIT: usize = 1024;
 /// Flow-control window: what a hostile peer can make the agent hold.
 const WINDOW: u32 = 64 * 1024;
 
-/// Asks once, on a connection of its own. Only `SERVING` opens.
+/// Asks on a connection of its own. Only `SERVING` opens.
 pub async fn check(spec: &Grpc, lock: &ProbeLock) -> Result<String, String> {
-    ask(spec, connect(&spec.endpoint, lock).await?).await
+    exchange(spec, connect(&spec.endpoint, lock).await?).await
 }
 
-/// Asks once over `stream`. The error names the endpoint.
-pub async fn ask(spec: &Grpc, stream: Box<dyn Stream>) -> Result<String, String> {
+/// Asks over `stream`. The error names the endpoint.
+pub async fn exchange(spec: &Grpc, stream: Box<dyn Stream>) -> Result<String, String> {
     let (spawner, tasks) = unbounded_channel();
     let status = while_driving(run(tasks), call(stream, Spawner(spawner), spec)).await;
     let answer = status.and_then(|status| match status {

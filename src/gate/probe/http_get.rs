@@ -23,7 +23,7 @@ use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
 use super::lock::ProbeLock;
 use crate::config::{Expect, HttpGet, Scheme};
-use crate::text::{excerpt, plain, without_secrets};
+use crate::text::{excerpt, io_message, without_secrets};
 
 const MAX_REDIRECTS: usize = 10;
 /// Bytes that hyper buffers, and so the limit of the status line and the headers together.
@@ -170,7 +170,7 @@ fn describe(error: &hyper::Error) -> String {
     if error.is_parse() {
         return "the answer is not HTTP/1".into();
     }
-    io_error.map_or_else(|| error.to_string(), plain)
+    io_error.map_or_else(|| error.to_string(), io_message)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub use runner::GateStatus;
 
 /// Evaluates every probe of `gates` once, without delays and thresholds. Returns each gate's name and outcome.
 /// Observations are unknown.
-pub async fn once(gates: &[Gate]) -> Vec<(&str, Outcome)> {
+pub async fn evaluate_once(gates: &[Gate]) -> Vec<(&str, Outcome)> {
     let evaluations = gates.iter().map(|gate| async move {
         let outcomes = gate.checks().iter().map(|check| async move {
             match check {

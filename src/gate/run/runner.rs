@@ -127,7 +127,7 @@ impl GateRunner {
         let mut valid_for = None;
         for (spec, outcome) in self.spec.checks().iter().zip(&mut self.outcomes) {
             if let Check::Observation(spec) = spec
-                && let Some(seen) = observation::of_node(spec, node, clock)
+                && let Some(seen) = observation::observe_node(spec, node, clock)
             {
                 *outcome = seen.outcome;
                 valid_for = valid_for.into_iter().chain(seen.valid_for).min();

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
 use crate::gate::probe::connect::Stream;
-use crate::text::{excerpt, plain};
+use crate::text::{excerpt, io_message};
 
 /// Speaks TLS over `stream`. The handshake asks for `name` if that is a DNS name.
 pub(super) async fn handshake(
@@ -27,7 +27,7 @@ pub(super) async fn handshake(
     let stream = TlsConnector::from(config)
         .connect(server, stream)
         .await
-        .map_err(|error| format!("TLS handshake failed: {}", plain(&error)))?;
+        .map_err(|error| format!("TLS handshake failed: {}", io_message(&error)))?;
     Ok(Box::new(stream))
 }
 
