@@ -74,7 +74,7 @@ impl WriteTracker {
 }
 
 /// Follows the writes to the Node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FreshnessTracker {
     /// Of this boot; `None` where it cannot be read.
     boot_id: Option<String>,
@@ -91,11 +91,7 @@ impl FreshnessTracker {
     pub fn new(boot_id: Option<String>) -> Self {
         Self {
             boot_id,
-            uid: String::new(),
-            resource_version: 0,
-            kubelet: WriteTracker::default(),
-            conditions: BTreeMap::new(),
-            reported_at: None,
+            ..Self::default()
         }
     }
 

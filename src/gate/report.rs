@@ -1,4 +1,4 @@
-//! What evaluations report to the agent's loop.
+//! What the tasks of gates report to the agent's loop.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,44 +6,40 @@ use tokio::sync::mpsc;
 
 use super::Outcome;
 
-/// One evaluation of a gate, from its start until the gate stops or starts again. Unique in the process, so that a late
-/// update of an evaluation that has ended is ignored.
+/// Identifies a gate's run, from its start until the gate rests or starts again. Unique in the process, so that the agent
+/// ignores a late update of a run that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Evaluation(u64);
+pub struct RunId(u64);
 
-impl Evaluation {
-    pub(super) fn begin() -> Self {
-        static BEGUN: AtomicU64 = AtomicU64::new(0);
-        Self(BEGUN.fetch_add(1, Ordering::Relaxed))
+impl RunId {
+    pub(super) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// Where an update comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source {
-    pub evaluation: Evaluation,
-    /// The index in the gate's `anyOf`; 0 for any other gate.
-    pub index: usize,
-}
-
-/// A new state, or a new message.
+/// A new outcome of a check.
 #[derive(Debug)]
 pub struct Update {
-    pub source: Source,
+    pub run: RunId,
+    /// The index in the gate's `anyOf`; 0 for any other gate.
+    pub index: usize,
     pub outcome: Outcome,
 }
 
-/// Sends the outcomes of one source, as far as they differ from the one before.
+/// Sends the outcomes of one check, as far as they differ from the one before.
 pub(super) struct Reporter {
-    source: Source,
+    run: RunId,
+    index: usize,
     updates: mpsc::Sender<Update>,
     last: Option<Outcome>,
 }
 
 impl Reporter {
-    pub(super) fn new(source: Source, updates: mpsc::Sender<Update>) -> Self {
+    pub(super) fn new(run: RunId, index: usize, updates: mpsc::Sender<Update>) -> Self {
         Self {
-            source,
+            run,
+            index,
             updates,
             last: None,
         }
@@ -56,10 +52,11 @@ impl Reporter {
         }
         self.last = Some(outcome.clone());
         let update = Update {
-            source: self.source,
+            run: self.run,
+            index: self.index,
             outcome: outcome.clone(),
         };
-        // Without a receiver, the task of this evaluation is about to end.
+        // Without a receiver, the task of this check is about to end.
         let _ = self.updates.send(update).await;
     }
 }

@@ -43,16 +43,8 @@ pub(super) async fn follow_objects<T: Object>(
         tokio::select! {
             () = api_watch::run(api, collection.clone(), sender, urgent.clone()) => {}
             () = apply(updates, &collection.path, known, &mut failure, &mut reporter, &mut judge) => {}
-            () = until_unknown(&mut node) => {}
+            Ok(_) = node.wait_for(|node| node.current().is_err()) => {}
         }
-    }
-}
-
-/// Returns when the current Node is not known.
-async fn until_unknown(node: &mut watch::Receiver<NodeSnapshot>) {
-    if node.wait_for(|node| node.current().is_err()).await.is_err() {
-        // The agent is about to end.
-        std::future::pending::<()>().await;
     }
 }
 

@@ -10,7 +10,7 @@ use tracing::{debug, info};
 use super::{group, worker};
 use crate::config::{Check, Gate};
 use crate::gate::probe::lock::ProbeLock;
-use crate::gate::report::{Evaluation, Reporter, Source, Update};
+use crate::gate::report::{Reporter, RunId, Update};
 use crate::gate::{GateContext, NodeSnapshot, Outcome, State, observation};
 use crate::rate_limit::TokenBucket;
 
@@ -35,15 +35,16 @@ pub(super) struct GateRunner {
     /// Of each check. Observations do not use theirs.
     locks: Vec<ProbeLock>,
     /// `None` while the gate is at rest.
-    round: Option<Round>,
+    run: Option<Run>,
     status: GateStatus,
     /// A gate that flaps must not fill the log.
     log_lines: TokenBucket,
 }
 
-struct Round {
-    number: u64,
-    evaluation: Evaluation,
+/// The tasks of a gate in one round of its rule. Dropping it ends them.
+struct Run {
+    id: RunId,
+    round: u64,
     _tasks: JoinSet<()>,
 }
 
@@ -64,7 +65,7 @@ impl GateRunner {
             spec: spec.clone(),
             outcomes,
             locks: checks.iter().map(|_| ProbeLock::default()).collect(),
-            round: None,
+            run: None,
             log_lines: TokenBucket::LOG_LINES,
         }
     }
@@ -79,17 +80,16 @@ impl GateRunner {
 
     /// Evaluates the gate from now on. Starts again unless `round` is under way already.
     pub(super) fn run(&mut self, now: Instant, round: u64, context: &GateContext) {
-        if self.round.as_ref().is_some_and(|run| run.number == round) {
+        if self.run.as_ref().is_some_and(|run| run.round == round) {
             return;
         }
         // Ends an earlier round first, with its connections, processes and watches.
-        self.round = None;
+        self.run = None;
         self.outcomes.fill(Outcome::Unevaluated);
-        let evaluation = Evaluation::begin();
+        let id = RunId::next();
         let mut tasks = JoinSet::new();
         for (index, spec) in self.spec.checks().iter().enumerate() {
-            let source = Source { evaluation, index };
-            let reporter = Reporter::new(source, context.updates.clone());
+            let reporter = Reporter::new(id, index, context.updates.clone());
             match spec.clone() {
                 Check::Probe(spec) => {
                     tasks.spawn(worker::run(spec, self.locks[index].clone(), reporter))
@@ -99,9 +99,9 @@ impl GateRunner {
                 }
             };
         }
-        self.round = Some(Round {
-            number: round,
-            evaluation,
+        self.run = Some(Run {
+            id,
+            round,
             _tasks: tasks,
         });
         self.update_status(now);
@@ -109,7 +109,7 @@ impl GateRunner {
 
     /// Ends the evaluation, with its connections, processes and watches, and forgets its outcomes.
     pub(super) fn rest(&mut self, now: Instant) {
-        if self.round.take().is_some() {
+        if self.run.take().is_some() {
             self.outcomes.fill(Outcome::AtRest);
             self.update_status(now);
         }
@@ -123,7 +123,7 @@ impl GateRunner {
         node: &NodeSnapshot,
         clock: Timestamp,
     ) -> Option<Duration> {
-        self.round.as_ref()?;
+        self.run.as_ref()?;
         let mut valid_for = None;
         for (spec, outcome) in self.spec.checks().iter().zip(&mut self.outcomes) {
             if let Check::Observation(spec) = spec
@@ -137,13 +137,11 @@ impl GateRunner {
         valid_for
     }
 
-    /// Applies an update if it is of the round under way, and returns whether it is.
+    /// Applies an update if it is of the run under way, and returns whether it is.
     pub(super) fn apply(&mut self, now: Instant, update: &Update) -> bool {
-        let Source { evaluation, index } = update.source;
-        let round = self.round.as_ref();
-        let is_mine = round.is_some_and(|round| round.evaluation == evaluation);
+        let is_mine = self.run.as_ref().is_some_and(|run| run.id == update.run);
         if is_mine {
-            self.outcomes[index].clone_from(&update.outcome);
+            self.outcomes[update.index].clone_from(&update.outcome);
             self.update_status(now);
         }
         is_mine

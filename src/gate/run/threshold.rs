@@ -8,8 +8,7 @@ use crate::gate::Outcome;
 pub(super) struct Threshold {
     success: u32,
     failure: u32,
-    /// The number of equal answers in a row.
-    run: u32,
+    in_a_row: u32,
     last_open: Option<bool>,
     outcome: Outcome,
 }
@@ -20,7 +19,7 @@ impl Threshold {
         Self {
             success,
             failure,
-            run: 0,
+            in_a_row: 0,
             last_open: None,
             outcome: Outcome::Unevaluated,
         }
@@ -51,17 +50,17 @@ impl Threshold {
         }
         let open = answer.is_open();
         if self.last_open.replace(open) != Some(open) {
-            self.run = 0;
+            self.in_a_row = 0;
         }
-        self.run = self.run.saturating_add(1);
+        self.in_a_row = self.in_a_row.saturating_add(1);
         let needed = if open { self.success } else { self.failure };
-        if self.run >= needed {
+        if self.in_a_row >= needed {
             self.outcome = answer;
         } else if !self.outcome.is_open() {
             // Still not open: the reason is the latest, with the count of successes.
             let message = match answer {
                 Outcome::Open(seen) => {
-                    format!("{} of {needed} successes in a row: {seen}", self.run)
+                    format!("{} of {needed} successes in a row: {seen}", self.in_a_row)
                 }
                 other => other.message().to_owned(),
             };

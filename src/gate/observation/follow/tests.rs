@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::*;
-use crate::gate::report::{Evaluation, Source, Update};
+use crate::gate::report::{RunId, Update};
 
 /// How long a test waits for what must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -28,11 +28,7 @@ async fn reported(updates: &mut mpsc::Receiver<Update>) -> Outcome {
 #[tokio::test]
 async fn a_change_of_the_node_alone_has_the_objects_judged_again() {
     let (updates, mut reported_updates) = mpsc::channel(1);
-    let source = Source {
-        evaluation: Evaluation::begin(),
-        index: 0,
-    };
-    let mut reporter = Reporter::new(source, updates);
+    let mut reporter = Reporter::new(RunId::next(), 0, updates);
     let (sender, watched) = mpsc::channel(QUEUE);
     let (node, known) = watch::channel(NodeSnapshot::default());
     let judge = |objects: &HashMap<String, Named>, freshness: &NodeFreshness| {

@@ -9,7 +9,7 @@ use super::*;
 use crate::config::{CniConfig, FileCheck, ProbeHandler, Schedule};
 use crate::gate::State;
 use crate::gate::probe::testing::soon;
-use crate::gate::report::{Evaluation, Source, Update};
+use crate::gate::report::{RunId, Update};
 
 const CONFLIST: &str = r#"{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "p"}]}"#;
 
@@ -56,11 +56,7 @@ impl Watched {
             },
         };
         let (sender, updates) = mpsc::channel(16);
-        let source = Source {
-            evaluation: Evaluation::begin(),
-            index: 0,
-        };
-        let reporter = Reporter::new(source, sender);
+        let reporter = Reporter::new(RunId::next(), 0, sender);
         let mut task = JoinSet::new();
         task.spawn(run(spec, ProbeLock::default(), reporter));
         Self {
