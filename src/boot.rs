@@ -93,8 +93,8 @@ fn time_in(stat: io::Result<String>) -> Result<SystemTime, String> {
 
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Reads a file of `/proc`, within [`PATIENCE`]. In LXC some belong to LXCFS, a file system in user space, which may hang:
-/// what is not the kernel's own is read on another thread, one file at a time.
+/// Reads a file of `/proc`, within [`PATIENCE`]. In LXC some belong to LXCFS, a file system in user space, which may hang.
+/// So another thread reads a file that is not the kernel's own, one file at a time.
 fn read_soon(name: &'static str) -> io::Result<String> {
     static UNANSWERED: Mutex<Option<Receiver<io::Result<String>>>> = Mutex::new(None);
     if let Ok(mut file) = kernels_own(name) {

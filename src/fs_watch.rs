@@ -160,7 +160,7 @@ impl Placed {
     }
 }
 
-/// What an event means for what is watched.
+/// What an event means for the watched path.
 #[derive(Debug, PartialEq, Eq)]
 enum Concern {
     None,
@@ -178,7 +178,7 @@ fn concern(target: &Target, event: Option<&Event>) -> Concern {
     };
     let is_entry = |touched: &PathBuf| touched != path && touched.starts_with(path);
     let is_path = |touched: &PathBuf| path.starts_with(touched);
-    // What is written into a sibling does not change where the path leads.
+    // A write into a sibling does not change where the path leads.
     let is_sibling =
         |touched: &PathBuf| target.through_siblings && touched.parent() == path.parent();
     let is_written = matches!(

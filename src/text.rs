@@ -1,5 +1,6 @@
 //! Texts for messages: errors in plain words, and foreign text that is short and safe to print. Pure.
 
+use std::fmt::Write;
 use std::io;
 
 use ring::digest::{SHA256, digest};
@@ -60,8 +61,7 @@ pub(crate) fn unbracketed(host: &str) -> &str {
         .unwrap_or(host)
 }
 
-/// At most `max` characters of `text`. What would not be visible is escaped, so that it cannot forge log lines or
-/// control a terminal.
+/// At most `max` characters of `text`. Escapes invisible characters, which could forge log lines or control a terminal.
 pub(crate) fn printable(text: &str, max: usize) -> String {
     let mut escaped = text.chars().flat_map(|c| {
         let quoted = matches!(c, '"' | '\'' | '\\');
@@ -89,14 +89,12 @@ pub(crate) fn printable_bytes(text: &str, max: usize) -> String {
 
 /// The SHA-256 in hexadecimal, as `sha256sum` prints it.
 pub(crate) fn sha256(text: &str) -> String {
-    let digest = digest(&SHA256, text.as_bytes());
-    let digits = digest
-        .as_ref()
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
+    let mut hexadecimal = String::new();
+    for byte in digest(&SHA256, text.as_bytes()).as_ref() {
+        // Writing to a String cannot fail.
+        _ = write!(hexadecimal, "{byte:02x}");
+    }
+    hexadecimal
 }
 
 #[cfg(test)]

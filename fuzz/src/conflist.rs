@@ -36,8 +36,8 @@ pub fn check(input: &[u8]) -> bool {
         plugins: vec!["cilium-cni".into()],
         ..any.clone()
     };
-    let mut names = files.keys().map(|name| name.to_string_lossy());
-    let is_plain = names.all(|name| !name.contains(char::is_control));
+    let mut keys = files.keys().map(|key| key.to_string_lossy());
+    let is_plain = keys.all(|key| !key.contains(char::is_control));
     let mut opened = false;
     for wanted in [any, named, chained] {
         let first = CniConfig {

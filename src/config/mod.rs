@@ -1,6 +1,6 @@
 //! The configuration: one YAML file, read strictly into validated values.
 //!
-//! [`parse`] is pure; [`load`] reads a file. Each type stands beside its reader: `gate` has the gates, one file a kind;
+//! [`parse`] is pure; [`load`] reads a file. Each type is beside its reader: `gate` has the gates, one file a kind;
 //! `rule` has everything else of a rule. `read` is how YAML becomes values, and how all problems are found at once.
 //! `conflicts` compares rules with each other. The types have the shape and the field names of the file, so that
 //! [`parse`] reads again what [`show`] writes, and [`schema`] is their JSON Schema.
@@ -53,7 +53,7 @@ struct File<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
-    /// Report what happens by Events on the Node too. Needs a permission of its own.
+    /// Also report what happens as Events on the Node. This needs an extra permission.
     #[schemars(default)]
     pub events: bool,
     /// The rules; at least one. They do not depend on each other.

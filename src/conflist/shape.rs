@@ -50,7 +50,7 @@ impl Shape {
     }
 }
 
-/// The string at `key`, whatever its case; `None` for anything else.
+/// The string at `key`, in any case; `None` for any other value.
 pub(super) fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     spellings(object.as_object()?, key).next()?.as_str()
 }

@@ -1,7 +1,7 @@
 //! What in the API was written since this boot. Pure.
 //!
-//! A reboot leaves the API as it was: the Node is Ready, its resources are there and its pods run, until the kubelet of
-//! this boot writes otherwise. So what was written before the boot is no evidence.
+//! A reboot does not change the API: the Node is Ready, it has its resources and its pods run, until the kubelet of this
+//! boot writes otherwise. So a status from before the boot is no evidence.
 //!
 //! Times alone are not enough. Where a machine boots with a wrong clock, a write before the clock is set seems to be from
 //! before the boot. So a write that the agent sees is evidence, and its times do not matter. Evidence stays evidence when

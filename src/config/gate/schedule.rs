@@ -1,4 +1,4 @@
-//! When a probe asks.
+//! When a probe runs, and how many answers make a state.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::config::read::Fields;
 
 /// The longest delay, period and time-out, in seconds.
 const MAX_SECONDS: u16 = 3600;
-/// The shortest period and time-out, in seconds: a busier gate would be a load of its own.
+/// The shortest period and time-out, in seconds. Shorter ones would load the node.
 const MIN_SECONDS: f64 = 0.01;
 const MAX_THRESHOLD: u32 = 1000;
 

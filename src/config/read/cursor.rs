@@ -105,7 +105,7 @@ impl<'t> Cursor<'t> {
         self.source.problems.borrow().len()
     }
 
-    /// Where the field's name, or the list's item, stands.
+    /// The place of the field's name or of the list's item.
     pub(crate) fn place(&self) -> (u64, u64) {
         let at = self.key.unwrap_or(self.node).defined;
         (at.line(), at.column())

@@ -9,7 +9,7 @@ use serde_yaml::{Error, MessageFormatter, Options, Spanned, UserMessageFormatter
 
 use super::problem::Problem;
 
-/// A value and where it stands. Behind an alias `defined` is the anchored text: what one has to edit.
+/// A value and its place. Behind an alias, `defined` is the place of the anchored text, which an operator must edit.
 pub(super) type Node = Spanned<Value>;
 
 /// A value of YAML's core schema.

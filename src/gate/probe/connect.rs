@@ -99,8 +99,8 @@ fn unix_stream(path: &Path) -> io::Result<StdUnixStream> {
 }
 
 async fn addresses(host: &str, port: u16, lock: &ProbeLock) -> io::Result<Vec<SocketAddr>> {
-    // Without a resolver: an empty root has no /etc/hosts, and on a machine without IPv6 a resolver that has one returns
-    // only 127.0.0.1.
+    // Without the resolver: an empty root has no /etc/hosts. With that file, the resolver returns only 127.0.0.1 on a
+    // machine without IPv6.
     if host.eq_ignore_ascii_case("localhost") {
         return Ok(vec![
             (Ipv4Addr::LOCALHOST, port).into(),

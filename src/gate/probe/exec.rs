@@ -51,22 +51,20 @@ pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, Strin
     judge(status, &output).map_err(|why| format!("{name}: {why}"))
 }
 
+/// `command` is not empty.
 fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<(ProcessGroup, Output)> {
-    let [program, arguments @ ..] = command else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
     // One pipe for both streams keeps their order. The command holds the writing ends until this returns.
     let (output, writer) = Output::pipe()?;
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
+    let mut child = Command::new(&command[0]);
+    child
+        .args(&command[1..])
         .env_clear()
         .env("PATH", PATH)
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    Ok((ProcessGroup::start(&mut command, guard)?, output))
+    Ok((ProcessGroup::start(&mut child, guard)?, output))
 }
 
 /// `program` as reasons name it. Text after a space is probably an argument, and may be secret.

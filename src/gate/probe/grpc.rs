@@ -122,7 +122,7 @@ fn no_answer(mut error: &(dyn Error + 'static)) -> String {
 
 type Task = BoxFuture<'static, ()>;
 
-/// Hands what hyper wants to spawn to [`run`], so that nothing outlives the check.
+/// Hands the tasks that hyper spawns to [`run`], so that none outlives the check.
 #[derive(Clone)]
 struct Spawner(UnboundedSender<Task>);
 

@@ -1,7 +1,8 @@
 //! `httpGet`: an HTTP answer.
 //!
-//! It works as in the kubelet (pkg/probe/http/http.go, request.go), with three differences: by default only a status of
-//! 200-299 opens the gate, a redirect that is not followed closes it, and the body can matter.
+//! It works as in the kubelet (pkg/probe/http/http.go, request.go), with four differences: by default only a status of
+//! 200-299 opens the gate, a redirect that is not followed closes it, the body can matter, and ten redirects are
+//! followed, not nine.
 
 mod expect;
 mod target;

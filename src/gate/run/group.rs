@@ -24,7 +24,7 @@ pub(super) fn outcome(gate: &Gate, outcomes: &[Outcome]) -> Outcome {
     }
 }
 
-/// Whether the gate would be open if each observation that is unknown were open. A closed observation waits for the
+/// Whether the gate would be open if each unknown observation were open. A closed observation waits for the
 /// node, not for the API server.
 pub(super) fn is_open_but_for_api(gate: &Gate, outcomes: &[Outcome]) -> bool {
     let mut members = gate.checks().iter().zip(outcomes);

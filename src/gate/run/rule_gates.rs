@@ -29,11 +29,11 @@ impl RuleGates {
         }
     }
 
-    /// The gates of another version of the rule. Unchanged gates go on; new ones rest until the next [`Self::run`].
+    /// The gates of another version of the rule. Unchanged gates continue; new ones rest until the next [`Self::run`].
     pub fn reconfigure(&mut self, rule: &Rule) {
         let mut known = std::mem::take(&mut self.gates);
         let gates = rule.gates.iter().map(|spec| {
-            let unchanged = known.iter().position(|gate| gate.spec() == spec);
+            let unchanged = known.iter().position(|gate| gate.spec == *spec);
             unchanged.map_or_else(
                 || GateRunner::new(&rule.name, spec),
                 |index| known.swap_remove(index),
@@ -44,7 +44,7 @@ impl RuleGates {
 
     /// In the order of the configuration.
     pub fn status(&self) -> impl Iterator<Item = &GateStatus> {
-        self.gates.iter().map(GateRunner::status)
+        self.gates.iter().map(|gate| &gate.status)
     }
 
     /// The gates that are not open, with their reasons.
@@ -61,7 +61,7 @@ impl RuleGates {
         self.gates.iter().all(GateRunner::is_evaluated)
     }
 
-    /// Whether all would be open if each observation that is unknown were open.
+    /// Whether all would be open if each unknown observation were open.
     pub fn are_open_but_for_api(&self) -> bool {
         self.gates.iter().all(GateRunner::is_open_but_for_api)
     }

@@ -29,14 +29,14 @@ pub struct GateStatus {
 /// A gate and its last outcome. Dropping it ends its evaluation.
 pub(super) struct GateRunner {
     rule: String,
-    spec: Gate,
+    pub(super) spec: Gate,
     /// Of each check.
     outcomes: Vec<Outcome>,
     /// Of each check. Observations do not use theirs.
     locks: Vec<ProbeLock>,
     /// `None` while the gate is at rest.
     run: Option<Run>,
-    status: GateStatus,
+    pub(super) status: GateStatus,
     /// A gate that flaps must not fill the log.
     log_lines: TokenBucket,
 }
@@ -68,14 +68,6 @@ impl GateRunner {
             run: None,
             log_lines: TokenBucket::LOG_LINES,
         }
-    }
-
-    pub(super) fn spec(&self) -> &Gate {
-        &self.spec
-    }
-
-    pub(super) fn status(&self) -> &GateStatus {
-        &self.status
     }
 
     /// Evaluates the gate from now on. Starts again unless `round` is under way already.
@@ -174,6 +166,6 @@ impl GateRunner {
             self.status.since = Timestamp::now();
         }
         self.status.state = outcome.state();
-        self.status.message = outcome.message().to_owned();
+        outcome.message().clone_into(&mut self.status.message);
     }
 }

@@ -52,7 +52,7 @@ impl Mark {
         let _ = setrlimit(Resource::Locks, limit);
     }
 
-    /// Read from a file that never blocks and that everybody may read.
+    /// Reads it from a file that never blocks and that every process may read.
     fn of(process: Pid) -> Option<Self> {
         let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
         let locks = limits
@@ -152,7 +152,8 @@ pub(super) fn start_alone<T>(start: impl FnOnce() -> T) -> T {
 /// Their children come here as they die, so this must be repeated at each death. A parent's children come here before its
 /// own death is reported (Linux kernel/exit.c, `exit_notify`).
 pub(super) fn sweep() -> Vec<Mark> {
-    // Held to the end, so that no other sweep reaps what this one is about to kill: its number could be given away.
+    // Held to the end. Otherwise another sweep could reap a process that this one is about to kill, and the kernel could
+    // reuse its number.
     let running = running();
     let awaited = || running.iter().filter(|check| !check.ended);
     let is_ended = |mark| awaited().all(|check| check.mark != mark);
@@ -195,7 +196,7 @@ fn kill(child: Pid, is_ended: impl Fn(Mark) -> bool) {
     };
     let group = group_of(&child.to_string());
     let group = group.filter(|group| Some(*group) != group_of("self") && is_left(*group));
-    // Refused only if it has another user by now. Then it lives until it ends by itself.
+    // Refused only if it has changed its user. Then it lives until it ends by itself.
     let _ = match group {
         Some(group) => kill_process_group(group, Signal::KILL),
         None => kill_process(child, Signal::KILL),

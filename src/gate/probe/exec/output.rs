@@ -39,7 +39,7 @@ impl Output {
         }
     }
 
-    /// Reads what is there, without waiting and only once: others may still hold the writing end, and may still write.
+    /// Reads once, without waiting: other processes may still hold the writing end, and may still write.
     pub(super) fn read_rest(&mut self) {
         self.kept.reserve(PIPE_CAPACITY);
         // Not the runtime's `try_read`, which finds nothing before the runtime has seen an event. An error means that the

@@ -8,7 +8,7 @@ use crate::gate::probe::connect::requested_host;
 use crate::text::{excerpt, unbracketed};
 
 /// The parts of a request that a redirect can change.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Target {
     pub(super) endpoint: Endpoint,
     pub(super) scheme: Scheme,
@@ -64,10 +64,8 @@ impl Target {
             return self.elsewhere(self.scheme, rest);
         }
         Ok(Self {
-            endpoint: self.endpoint.clone(),
-            scheme: self.scheme,
             path: path(&resolve(&self.path, location))?,
-            host: self.host.clone(),
+            ..self.clone()
         })
     }
 

@@ -31,7 +31,7 @@ pub(super) async fn handshake(
     Ok(Box::new(stream))
 }
 
-/// Shared by all probes, with a provider of its own, as the process may have installed none.
+/// Shared by all probes. Has its own provider, because the process may have installed none.
 fn config() -> Result<Arc<ClientConfig>, Error> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, Error>> = OnceLock::new();
     CONFIG
