@@ -24,10 +24,10 @@ pub struct Boot {
 
 /// The boot, if the start of this process is part of it.
 pub(crate) fn just_now() -> Option<Boot> {
-    let boot = time_soon().ok()?;
-    let age = SystemTime::now().duration_since(boot).ok()?;
+    let Uptime { boot, now } = Uptime::now()?;
+    let age = Duration::try_from(now.duration_since(boot)).ok()?;
     Some(Boot {
-        time: Timestamp::try_from(boot).ok()?,
+        time: boot,
         until: Instant::now() + SOON.checked_sub(age)?,
     })
 }
@@ -47,7 +47,7 @@ impl Uptime {
     /// `None` where the boot time cannot be read.
     pub(crate) fn now() -> Option<Self> {
         Some(Self {
-            boot: Timestamp::try_from(time_soon().ok()?).ok()?,
+            boot: Timestamp::try_from(time_in(read_soon("stat")).ok()?).ok()?,
             now: Timestamp::now(),
         })
     }
@@ -79,11 +79,6 @@ pub fn is_id(text: &str) -> bool {
 /// In whole seconds, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too. May hang.
 pub(crate) fn time() -> Result<SystemTime, String> {
     time_in(fs::read_to_string("/proc/stat"))
-}
-
-/// The same for callers that must not hang.
-fn time_soon() -> Result<SystemTime, String> {
-    time_in(read_soon("stat"))
 }
 
 fn time_in(stat: io::Result<String>) -> Result<SystemTime, String> {

@@ -47,6 +47,15 @@ pub enum Scheme {
     Https,
 }
 
+impl Scheme {
+    pub(crate) fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
 /// One request header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HttpHeader {

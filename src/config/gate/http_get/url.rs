@@ -60,15 +60,15 @@ fn tcp_url(url: &str) -> Result<(Scheme, Endpoint, String), String> {
         // The parser drops it and what follows.
         return Err(expected());
     }
-    let (scheme, default_port) = match uri.scheme_str() {
-        Some("http") => (Scheme::Http, 80),
-        Some("https") => (Scheme::Https, 443),
+    let scheme = match uri.scheme_str() {
+        Some("http") => Scheme::Http,
+        Some("https") => Scheme::Https,
         _ => return Err(expected()),
     };
     let authority = uri.authority().ok_or_else(expected)?;
     let host = unbracketed(authority.host());
     let port = match authority.as_str().strip_prefix(authority.host()) {
-        Some("") => default_port,
+        Some("") => scheme.default_port(),
         Some(_) => authority
             .port_u16()
             .filter(|port| *port > 0)

@@ -75,14 +75,10 @@ impl Target {
             .parse()
             .map_err(|_| "not a location")?;
         let to = location.authority().ok_or("not a location")?;
-        let default_port = match scheme {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
-        };
         let mut endpoint = self.endpoint.clone();
         let is_same_host = match &mut endpoint {
             Endpoint::Tcp { host, port } => {
-                *port = port_of(to, default_port).ok_or("not a location")?;
+                *port = port_of(to, scheme.default_port()).ok_or("not a location")?;
                 unbracketed(host).eq_ignore_ascii_case(unbracketed(to.host()))
             }
             Endpoint::Unix { .. } => self.host.eq_ignore_ascii_case(to.as_str()),
