@@ -3,9 +3,9 @@
 //! The modules below are in layers. A module uses modules of the layers above its own in this file and no others; `make lint`
 //! checks that (`tests/docs/layers.rs`). So data flows one way: [`config`] → [`gate`] → [`rule`] (the decision) →
 //! [`node`] (the write) → [`status`] → [`metrics`], [`events`] and [`server`]. Only [`agent`] composes.
-//! CONTRIBUTING.md says what is where.
+//! CONTRIBUTING.md lists where each behaviour is.
 
-// The base, which knows nothing of Kubernetes.
+// The base of everything else. It knows nothing of Kubernetes.
 mod backoff;
 mod blocking;
 pub mod boot;
@@ -19,7 +19,7 @@ mod syntax;
 
 pub mod taint;
 
-// The configuration, and the meaning of a CNI directory.
+// The configuration, and what a CNI directory means.
 pub mod config;
 
 pub mod conflist;

@@ -58,7 +58,7 @@ impl RepeatFilter {
     /// The same message gets one line in this time.
     const PERIOD: Duration = Duration::from_mins(1);
 
-    /// Whether `message` differs from the last line, or the last line is old.
+    /// Whether to log `message`: it differs from the last one, or the last line is old.
     pub(crate) fn should_log(&mut self, now: Instant, message: &str) -> bool {
         let should_log = self
             .0
@@ -70,7 +70,7 @@ impl RepeatFilter {
         should_log
     }
 
-    /// Ends the failure, so that the next one gets a line. Returns whether there was one.
+    /// Ends the failure, so that the next one is logged. Returns whether there was one.
     pub(crate) fn end(&mut self) -> bool {
         self.0.take().is_some()
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_repeats_is_logged_once_a_minute_and_again_after_it_was_over() {
+    fn a_message_that_repeats_is_logged_once_a_minute_and_again_after_the_failure_ended() {
         let start = Instant::now();
         let mut failure = RepeatFilter::default();
         assert!(failure.should_log(start, "refused"));

@@ -105,12 +105,21 @@ fn expand<'t>(tree: &'t str, prefix: &[&'t str], paths: &mut Vec<Vec<&'t str>>) 
 fn resolve(module: &[String], path: &[&str], modules: &BTreeSet<Module>) -> Option<Module> {
     let mut found = module.to_vec();
     let mut rest = path;
-    if path.first() == Some(&"crate") {
-        found.clear();
-    }
-    while let Some((&"super", after)) = rest.split_first() {
-        found.pop()?;
-        rest = after;
+    match path.first()? {
+        &"crate" => found.clear(),
+        &"super" | &"self" => {
+            while let Some(&"super") = rest.first() {
+                found.pop()?;
+                rest = &rest[1..];
+            }
+            found.extend(
+                rest.first()
+                    .filter(|name| **name == "self")
+                    .map(|_| String::new()),
+            );
+            found.retain(|name| !name.is_empty());
+        }
+        _ => {}
     }
     let names = rest.iter().filter(|name| !["crate", "self"].contains(name));
     for name in names {

@@ -105,7 +105,7 @@ impl<'t> Cursor<'t> {
         self.source.problems.borrow().len()
     }
 
-    /// The place of the field's name or of the list's item.
+    /// Where the field's name, or the list's item, stands.
     pub(crate) fn place(&self) -> (u64, u64) {
         let at = self.key.unwrap_or(self.node).defined;
         (at.line(), at.column())
@@ -247,7 +247,7 @@ impl<'t> Cursor<'t> {
             .iter()
             .enumerate()
             .map(|(index, node)| read(&self.below(None, node, format!("{}[{index}]", self.path))));
-        // Reads all items, so that all their problems are reported.
+        // All are read before one that is wrong makes the list wrong.
         let items: Vec<_> = items.collect();
         items.into_iter().collect()
     }

@@ -40,7 +40,7 @@ impl Retaint {
     }
 }
 
-/// Reports at `at`, the field `retaint`, what it needs and the rule does not have. A part that could not be read is `None`.
+/// Whether the rest of the rule allows a `retaint`, which stands `at`. What could not be read is `None`.
 pub(super) fn check_needs(
     at: &Cursor<'_>,
     taint: Option<&TaintMatcher>,
