@@ -16,6 +16,7 @@ const CSI_NODES: &str =
     "- {name: a, taint: {key: a}, gates: [{name: a, csiDriver: {name: ebs.csi.aws.com}}]}\n";
 const PODS: &str = "- {name: a, taint: {key: a}, gates: [{name: a, pods: {namespace: observed, matchLabels: {app: a}}}]}\n";
 const DRIVER: &str = "{name: driver, csiDriver: {name: ebs.csi.aws.com, allocatable: true}}";
+const LABEL: &str = "{name: kata, nodeLabel: {key: example.com/kata, value: \"true\"}}";
 const GPUS: &str = "{name: gpus, allocatable: {resource: nvidia.com/gpu}}";
 const READY: &str = "{name: ready, nodeCondition: {type: Ready}}";
 
@@ -145,6 +146,32 @@ async fn an_allocatable_resource_opens_its_gate_while_there_is_some_and_costs_no
     }
     open_last(&scene).await;
     let expected = ["watch /api/v1/nodes", "patch /api/v1/nodes/gpu"];
+    assert_eq!(requests(&scene).await, expected);
+}
+
+#[tokio::test]
+async fn a_node_label_opens_its_gate_with_the_wanted_value_and_costs_no_request() {
+    let Some(scene) = OnCluster::with("label", &[TAINT], gates(&[LABEL]).await).await else {
+        return;
+    };
+    let agent = scene.agent(&[]);
+    said(&agent, "kata", "closed", "has no label example.com/kata").await;
+    let label = async |value: &str| {
+        let label = format!("example.com/kata={value}");
+        let change = ["label", "--overwrite", "node", scene.name, &label];
+        kubectl(scene.cluster, &change).await;
+    };
+    for (value, state, reason) in [
+        ("cleanup", "closed", "is \"cleanup\", not \"true\""),
+        ("true", "open", "is \"true\""),
+        ("failed", "closed", "is \"failed\", not \"true\""),
+    ] {
+        label(value).await;
+        said(&agent, "kata", state, reason).await;
+    }
+    label("true").await;
+    open_last(&scene).await;
+    let expected = ["watch /api/v1/nodes", "patch /api/v1/nodes/label"];
     assert_eq!(requests(&scene).await, expected);
 }
 
