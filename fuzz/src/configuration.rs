@@ -34,12 +34,12 @@ pub fn check(input: &[u8]) -> bool {
             true
         }
         Err(problems) => {
-            let told = problems.to_string();
-            let of_the_whole = told.starts_with("is empty; ");
-            assert!(!told.is_empty());
+            let message = problems.to_string();
+            let of_the_whole = message.starts_with("is empty; ");
+            assert!(!message.is_empty());
             assert!(
-                of_the_whole || told.lines().all(|problem| is_inside(text, problem)),
-                "{told}"
+                of_the_whole || message.lines().all(|problem| is_inside(text, problem)),
+                "{message}"
             );
             false
         }

@@ -182,7 +182,7 @@ async fn a_node_condition_opens_its_gate_with_the_wanted_status_and_costs_no_req
     };
     let agent = scene.agent(&[]);
     said(&agent, "ready", "closed", "has no condition Ready").await;
-    for (status, reason, state, told) in [
+    for (status, reason, state, message) in [
         (
             "False",
             "KubeletNotReady",
@@ -202,7 +202,7 @@ async fn a_node_condition_opens_its_gate_with_the_wanted_status_and_costs_no_req
             json!({"type": "Ready", "status": status, "reason": reason, "message": "words"});
         let status = json!({"conditions": [condition]});
         set_status(scene.cluster, &["node", scene.name], &status).await;
-        said(&agent, "ready", state, told).await;
+        said(&agent, "ready", state, message).await;
     }
     open_last(&scene).await;
     let expected = ["watch /api/v1/nodes", "patch /api/v1/nodes/condition"];
@@ -220,12 +220,12 @@ async fn a_ready_pod_opens_its_gate_where_the_role_is_granted_and_a_terminating_
     let mut agent = scene.agent(&[]);
     let missing = r#"cannot watch resource "pods" in API group "" in the namespace "observed""#;
     said(&agent, "daemon", "unknown", missing).await;
-    let told = "failed to watch for a gate; trying again";
-    agent.wait_for_message(told).await.unwrap();
+    let expected = "failed to watch for a gate; trying again";
+    agent.wait_for_message(expected).await.unwrap();
     grant(cluster, PODS, ["watch", "pods"], "observed").await;
     said(&agent, "daemon", "closed", "no pod matches the labels").await;
     assert!(!agent.has_ended().unwrap());
-    assert_eq!(agent.count(told), 1);
+    assert_eq!(agent.count(expected), 1);
 
     let pod = |name: &str, node: &str, app: &str| {
         json!({
