@@ -34,6 +34,7 @@ soak: ## Run the soak tests in full: 10,000 removals against other writers, relo
 .PHONY: generate
 generate: ## Write the generated files: manifests, the schema of the configuration, the tables of its reference
 	UNTAINT_GENERATE=true cargo test --quiet --test docs generated
+	UNTAINT_GENERATE=true cargo test --quiet --test config_files
 
 .PHONY: bench
 bench: ## Print the performance table, measured against a real API server

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use untaint::config::{self, Configuration, Gate, HttpGet, Probe, ProbeHandler, Schedule};
 
@@ -36,6 +36,14 @@ fn load(path: &Path) -> Configuration {
     config::load(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Writes the expectation for `make generate`, so that its change is read in the diff. Otherwise returns it.
+fn expectation(path: &Path, found: &str) -> String {
+    if env::var("UNTAINT_GENERATE").as_deref() == Ok("true") {
+        fs::write(path, found).unwrap();
+    }
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 #[test]
 fn every_valid_file_and_every_example_is_read_and_reads_the_same_when_shown() {
     for folder in ["tests/fixtures/config/valid", "examples"] {
@@ -53,8 +61,8 @@ fn every_valid_file_and_every_example_is_read_and_reads_the_same_when_shown() {
 #[test]
 fn a_shown_configuration_has_every_field_of_the_file_and_every_default() {
     let file = at_root("tests/fixtures/config/valid/everything.yaml");
-    let expected = fs::read_to_string(file.with_extension("shown")).unwrap();
-    assert_eq!(config::show(&load(&file)), expected);
+    let shown = config::show(&load(&file));
+    assert_eq!(shown, expectation(&file.with_extension("shown"), &shown));
 }
 
 #[test]
@@ -128,16 +136,15 @@ fn strings_and_numbers_that_look_like_something_else_read_the_same_when_shown() 
 fn every_invalid_file_is_refused_with_the_expected_problems_one_a_line() {
     let mut failures = Vec::new();
     for path in yaml_files("tests/fixtures/config/invalid") {
-        let expected = fs::read_to_string(path.with_extension("expected"))
-            .unwrap_or_else(|error| panic!("no expectation for {}: {error}", path.display()));
         let found = match config::load(&path) {
             Ok(_) => "no problem".to_owned(),
             Err(error) => error.to_string(),
         };
         // The expected text has the name of the file without its folder.
         let folder = format!("{}/", path.parent().unwrap().display());
-        let found = found.replace(&folder, "");
-        if found.trim_end() != expected.trim_end() {
+        let found = format!("{}\n", found.replace(&folder, ""));
+        let expected = expectation(&path.with_extension("expected"), &found);
+        if found != expected {
             failures.push(format!("expected:\n{expected}\nfound:\n{found}\n"));
         }
     }

@@ -18,7 +18,9 @@ fn of_kind(object: &ObservedObject) -> Option<Right<'_>> {
     match object {
         ObservedObject::CsiDriver(_) => Some(Right::InCluster(CSI_NODES)),
         ObservedObject::Pods(pods) => Some(Right::InNamespace("pods", &pods.namespace, PODS)),
-        ObservedObject::NodeCondition(_) | ObservedObject::Allocatable(_) => None,
+        ObservedObject::Allocatable(_)
+        | ObservedObject::NodeCondition(_)
+        | ObservedObject::NodeLabel(_) => None,
     }
 }
 

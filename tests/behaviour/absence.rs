@@ -104,9 +104,9 @@ async fn a_taint_that_somebody_else_removes_while_a_gate_is_closed_is_told_once(
         .unwrap();
     scene.set_taints(&[FOREIGN]).await;
     let message = "somebody else removed the taint before the rule was ready";
-    let told = agent.wait_for_message(message).await.unwrap();
+    let line = agent.wait_for_message(message).await.unwrap();
     assert_eq!(
-        (&told["level"], &told["rule"]),
+        (&line["level"], &line["rule"]),
         (&"WARN".into(), &"cni".into())
     );
     scene.set_taints(&[FOREIGN, TAINT]).await;

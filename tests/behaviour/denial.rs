@@ -90,12 +90,12 @@ async fn a_removal_that_a_policy_denies_is_told_once_with_its_message_and_succee
         .await
         .unwrap();
     assert_eq!(agent.count(REFUSED), 1);
-    let told = agent
+    let lines = agent
         .logs()
         .iter()
         .filter(|line| line["level"] != "DEBUG" && line["message"] == FAILED)
         .count();
-    assert_eq!(told, 0, "a denial is told by its own line alone");
+    assert_eq!(lines, 0, "a denial is logged by its own line alone");
     let status = agent.status().await.unwrap();
     assert_eq!(
         status["rules"][0]["denied"],

@@ -56,7 +56,12 @@ async fn about(cluster: &Cluster, node: &str) -> String {
 }
 
 /// Waits for the Event about the Node with this reason and this count.
-pub(crate) async fn told(cluster: &Cluster, node: &str, reason: &str, count: u64) -> Value {
+pub(crate) async fn wait_for_event(
+    cluster: &Cluster,
+    node: &str,
+    reason: &str,
+    count: u64,
+) -> Value {
     let is_it = |event: &Value| event["reason"] == reason && self::count(event) == count;
     event(cluster, node, is_it).await
 }
@@ -102,12 +107,12 @@ async fn all(cluster: &Cluster, node: &str) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_removal_is_told_on_the_node_by_one_request_more() {
-    let Some(scene) = scene("events-told", &[FOREIGN, TAINT], READY).await else {
+    let Some(scene) = scene("events-sent", &[FOREIGN, TAINT], READY).await else {
         return;
     };
     let _agent = scene.agent(&[]);
     scene.wait_for_taints(&[FOREIGN]).await;
-    let event = told(scene.cluster, scene.name, "TaintRemoved", 1).await;
+    let event = wait_for_event(scene.cluster, scene.name, "TaintRemoved", 1).await;
     let node = scene.cluster.node(scene.name).await.unwrap();
     let regarding = json!({
         "apiVersion": "v1",
@@ -140,7 +145,7 @@ async fn a_removal_is_told_on_the_node_by_one_request_more() {
         .collect();
     let expected = [
         ("watch", "/api/v1/nodes"),
-        ("patch", "/api/v1/nodes/events-told"),
+        ("patch", "/api/v1/nodes/events-sent"),
         ("create", EVENTS),
     ];
     assert_eq!(requests, expected);
@@ -187,9 +192,9 @@ async fn a_taint_that_keeps_coming_back_is_one_event_that_counts_and_no_endless_
         scene.wait_for_taints(&[]).await;
         scene.set_taints(&[TAINT]).await;
     }
-    let fight = told(scene.cluster, scene.name, "TaintKeepsComingBack", 1).await;
+    let fight = wait_for_event(scene.cluster, scene.name, "TaintKeepsComingBack", 1).await;
     assert_eq!(fight["type"], "Warning");
-    let removed = told(scene.cluster, scene.name, "TaintRemoved", 5).await;
+    let removed = wait_for_event(scene.cluster, scene.name, "TaintRemoved", 5).await;
     assert!(
         removed["series"]["lastObservedTime"].is_string(),
         "{removed}"
@@ -216,7 +221,7 @@ async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
     let agent = scene.agent(&[]);
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.set_taints(&[]).await;
-    let event = told(scene.cluster, scene.name, "TaintRemovedByOther", 1).await;
+    let event = wait_for_event(scene.cluster, scene.name, "TaintRemovedByOther", 1).await;
     assert_eq!(event["type"], "Warning");
     assert_eq!(
         event["note"],
@@ -240,23 +245,23 @@ async fn a_long_wait_and_the_deadline_have_events_with_the_reason() {
         };
         let _agent = scene.agent(&[]);
         let reason = "file: /nonexistent: does not exist";
-        let wait = told(scene.cluster, name, "RemovalWaiting", 1).await;
+        let wait = wait_for_event(scene.cluster, name, "RemovalWaiting", 1).await;
         assert_eq!(wait["type"], "Normal");
         let note = format!("The taint example.com/not-ready is still there (rule late): {reason}");
         assert_eq!(wait["note"], note);
         assert_eq!(
             scene.taints().await,
             [TAINT],
-            "it is told of before the deadline"
+            "the wait is reported before the deadline"
         );
-        let late = told(scene.cluster, name, "DeadlineExceeded", 1).await;
+        let late = wait_for_event(scene.cluster, name, "DeadlineExceeded", 1).await;
         assert_eq!(late["type"], "Warning");
         let note = format!(
             "The taint example.com/not-ready has been there for 3 s and {then} (rule late): {reason}"
         );
         assert_eq!(late["note"], note);
         if action == "Remove" {
-            told(scene.cluster, name, "TaintRemoved", 1).await;
+            wait_for_event(scene.cluster, name, "TaintRemoved", 1).await;
         }
     }
 }
@@ -269,7 +274,7 @@ async fn a_removal_that_a_policy_denies_has_an_event_with_its_message() {
     };
     let _policy = keep_taint(&scene, "kept").await;
     let _agent = scene.agent(&[]);
-    let event = told(scene.cluster, scene.name, "RemovalDenied", 1).await;
+    let event = wait_for_event(scene.cluster, scene.name, "RemovalDenied", 1).await;
     assert_eq!(event["type"], "Warning");
     let note = event["note"].as_str().unwrap();
     let beginning = "The server refused to remove the taint kept:NoSchedule (rule kept): ";
@@ -283,11 +288,11 @@ async fn an_event_that_was_deleted_meanwhile_is_made_anew() {
         return;
     };
     let _agent = scene.agent(&[]);
-    let first = told(scene.cluster, scene.name, "TaintRemoved", 1).await;
+    let first = wait_for_event(scene.cluster, scene.name, "TaintRemoved", 1).await;
     let name = |event: &Value| event["metadata"]["name"].as_str().unwrap().to_owned();
     let delete = ["delete", "event", "--namespace=default", &name(&first)];
     scene.cluster.kubectl(&delete).await.unwrap();
     scene.set_taints(&[TAINT]).await;
-    let second = told(scene.cluster, scene.name, "TaintRemoved", 1).await;
+    let second = wait_for_event(scene.cluster, scene.name, "TaintRemoved", 1).await;
     assert_ne!(name(&first), name(&second));
 }

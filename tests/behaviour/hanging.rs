@@ -75,7 +75,7 @@ fn rule(name: &str, gate: &str) -> String {
     format!("- {{name: {name}, taint: {{key: example.com/{name}}}, gates: [{gate}]}}\n")
 }
 
-fn told(agent: &Agent) -> String {
+fn logs_of(agent: &Agent) -> String {
     format!("{:#?}", agent.logs())
 }
 
@@ -107,13 +107,17 @@ async fn a_wait_for_a_gate_that_hangs_ends_in_time_and_says_so() {
         let mut agent = role.start(hung, &arguments);
         let code = agent.ended(Duration::from_secs(10)).await.unwrap().code();
         let took = begin.elapsed();
-        assert_eq!(code, Some(3), "{role:?}: {}", told(&agent));
-        assert!(took < Duration::from_secs(4), "{took:?}: {}", told(&agent));
+        assert_eq!(code, Some(3), "{role:?}: {}", logs_of(&agent));
+        assert!(
+            took < Duration::from_secs(4),
+            "{took:?}: {}",
+            logs_of(&agent)
+        );
         let reason = |line: &serde_json::Value| {
             let reason = line["reason"].to_string();
             reason.contains("has not finished") || reason.contains("no answer within 1 s")
         };
-        assert!(agent.logs().iter().any(reason), "{}", told(&agent));
+        assert!(agent.logs().iter().any(reason), "{}", logs_of(&agent));
     })
     .await;
 }
@@ -123,7 +127,7 @@ async fn a_check_of_a_gate_that_hangs_ends_with_the_gates_time_out() {
     for_each_gate(async |role, hung, config| {
         let mut agent = role.start(hung, &["check", "--config", config]);
         let end = agent.ended(Duration::from_secs(5)).await.unwrap();
-        assert_eq!(end.code(), Some(3), "{role:?}: {}", told(&agent));
+        assert_eq!(end.code(), Some(3), "{role:?}: {}", logs_of(&agent));
     })
     .await;
 }
@@ -134,7 +138,7 @@ async fn sigterm_ends_a_program_whose_gate_hangs() {
         let mut agent = role.start(hung, &["wait", "--config", config]);
         let hangs = |line: &serde_json::Value| line["state"] == "closed";
         agent.wait_for_log(hangs).await.unwrap();
-        assert_eq!(role.stop(&mut agent).await, Some(3), "{}", told(&agent));
+        assert_eq!(role.stop(&mut agent).await, Some(3), "{}", logs_of(&agent));
     })
     .await;
 }

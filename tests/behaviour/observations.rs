@@ -16,6 +16,7 @@ const CSI_NODES: &str =
     "- {name: a, taint: {key: a}, gates: [{name: a, csiDriver: {name: ebs.csi.aws.com}}]}\n";
 const PODS: &str = "- {name: a, taint: {key: a}, gates: [{name: a, pods: {namespace: observed, matchLabels: {app: a}}}]}\n";
 const DRIVER: &str = "{name: driver, csiDriver: {name: ebs.csi.aws.com, allocatable: true}}";
+const LABEL: &str = "{name: kata, nodeLabel: {key: example.com/kata, value: \"true\"}}";
 const GPUS: &str = "{name: gpus, allocatable: {resource: nvidia.com/gpu}}";
 const READY: &str = "{name: ready, nodeCondition: {type: Ready}}";
 
@@ -149,13 +150,39 @@ async fn an_allocatable_resource_opens_its_gate_while_there_is_some_and_costs_no
 }
 
 #[tokio::test]
+async fn a_node_label_opens_its_gate_with_the_wanted_value_and_costs_no_request() {
+    let Some(scene) = OnCluster::with("label", &[TAINT], gates(&[LABEL]).await).await else {
+        return;
+    };
+    let agent = scene.agent(&[]);
+    said(&agent, "kata", "closed", "has no label example.com/kata").await;
+    let label = async |value: &str| {
+        let label = format!("example.com/kata={value}");
+        let change = ["label", "--overwrite", "node", scene.name, &label];
+        kubectl(scene.cluster, &change).await;
+    };
+    for (value, state, reason) in [
+        ("cleanup", "closed", "is \"cleanup\", not \"true\""),
+        ("true", "open", "is \"true\""),
+        ("failed", "closed", "is \"failed\", not \"true\""),
+    ] {
+        label(value).await;
+        said(&agent, "kata", state, reason).await;
+    }
+    label("true").await;
+    open_last(&scene).await;
+    let expected = ["watch /api/v1/nodes", "patch /api/v1/nodes/label"];
+    assert_eq!(requests(&scene).await, expected);
+}
+
+#[tokio::test]
 async fn a_node_condition_opens_its_gate_with_the_wanted_status_and_costs_no_request() {
     let Some(scene) = OnCluster::with("condition", &[TAINT], gates(&[READY]).await).await else {
         return;
     };
     let agent = scene.agent(&[]);
     said(&agent, "ready", "closed", "has no condition Ready").await;
-    for (status, reason, state, told) in [
+    for (status, reason, state, message) in [
         (
             "False",
             "KubeletNotReady",
@@ -175,7 +202,7 @@ async fn a_node_condition_opens_its_gate_with_the_wanted_status_and_costs_no_req
             json!({"type": "Ready", "status": status, "reason": reason, "message": "words"});
         let status = json!({"conditions": [condition]});
         set_status(scene.cluster, &["node", scene.name], &status).await;
-        said(&agent, "ready", state, told).await;
+        said(&agent, "ready", state, message).await;
     }
     open_last(&scene).await;
     let expected = ["watch /api/v1/nodes", "patch /api/v1/nodes/condition"];
@@ -193,12 +220,12 @@ async fn a_ready_pod_opens_its_gate_where_the_role_is_granted_and_a_terminating_
     let mut agent = scene.agent(&[]);
     let missing = r#"cannot watch resource "pods" in API group "" in the namespace "observed""#;
     said(&agent, "daemon", "unknown", missing).await;
-    let told = "failed to watch for a gate; trying again";
-    agent.wait_for_message(told).await.unwrap();
+    let expected = "failed to watch for a gate; trying again";
+    agent.wait_for_message(expected).await.unwrap();
     grant(cluster, PODS, ["watch", "pods"], "observed").await;
     said(&agent, "daemon", "closed", "no pod matches the labels").await;
     assert!(!agent.has_ended().unwrap());
-    assert_eq!(agent.count(told), 1);
+    assert_eq!(agent.count(expected), 1);
 
     let pod = |name: &str, node: &str, app: &str| {
         json!({

@@ -8,7 +8,7 @@ use serde_json::Value;
 use testkit::agent::Agent;
 use testkit::api::{Answer, Reply, Verb};
 
-use crate::events::{ON, allow, told};
+use crate::events::{ON, allow, wait_for_event};
 use crate::metrics::{LISTEN, Page};
 use crate::mounts::program_seeing;
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn};
@@ -49,7 +49,7 @@ async fn a_gate_that_stays_closed_for_after_has_the_taint_put_back_and_removed_w
     assert!(waits_for.starts_with("agent: "), "{line}");
     let rule = &agent.status().await.unwrap()["rules"][0];
     assert!(rule["lastPutBack"].is_string(), "{rule:#}");
-    let event = told(scene.cluster, scene.name, "TaintPutBack", 1).await;
+    let event = wait_for_event(scene.cluster, scene.name, "TaintPutBack", 1).await;
     let note = format!("Put the taint {TAINT} back (rule cni): {waits_for}");
     assert_eq!(
         (&event["type"], &event["note"]),
@@ -143,10 +143,10 @@ async fn a_put_back_that_the_server_takes_and_undoes_is_told_as_that_and_not_rep
     let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &LISTEN) else {
         return;
     };
-    let told = "the server accepted the change, but the taint is gone again";
-    let told = agent.wait_for_message(told).await.unwrap();
+    let message = "the server accepted the change, but the taint is gone again";
+    let line = agent.wait_for_message(message).await.unwrap();
     assert_eq!(
-        (&told["level"], &told["key"]),
+        (&line["level"], &line["key"]),
         (&"WARN".into(), &"example.com/not-ready".into())
     );
     scene.gates.health.wait_for_requests(5).await.unwrap();

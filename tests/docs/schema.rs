@@ -116,14 +116,16 @@ fn the_schema_tells_every_problem_of_every_invalid_file_at_its_field_unless_no_s
                 continue;
             }
             // The part after line and column. A problem of the whole text has no line and column.
-            let told = problem.split_once(": ").map_or(problem, |(_, told)| told);
-            let told = ELSEWHERE
+            let message = problem
+                .split_once(": ")
+                .map_or(problem, |(_, message)| message);
+            let message = ELSEWHERE
                 .iter()
-                .fold(told.to_owned(), |told, (words, field)| {
-                    told.replace(&format!("retaint: {words}"), &format!("{field}: "))
+                .fold(message.to_owned(), |message, (words, field)| {
+                    message.replace(&format!("retaint: {words}"), &format!("{field}: "))
                 });
             let is_told =
-                |place: &String| place.is_empty() || told.starts_with(&format!("{place}: "));
+                |place: &String| place.is_empty() || message.starts_with(&format!("{place}: "));
             assert!(
                 places.iter().any(is_told),
                 "{}:{problem}\n{places:#?}",

@@ -186,9 +186,9 @@ async fn an_agent_that_runs_once_warns_before_it_ends_and_does_not_wait_for_it()
         .create_node("unheld-once", &taint)
         .await
         .unwrap();
-    let mut told = agent(&once, "unheld-once", &["--once"]).await;
-    assert_eq!(told.exit_code().await.unwrap(), 0);
-    assert_eq!(told.count(NOT_HELD), 1);
+    let mut once_agent = agent(&once, "unheld-once", &["--once"]).await;
+    assert_eq!(once_agent.exit_code().await.unwrap(), 0);
+    assert_eq!(once_agent.count(NOT_HELD), 1);
     let mut hurried = agent(&once, "unheld-once", &["--once", "--settle", "0s"]).await;
     let ended = hurried.ended(Duration::from_secs(20)).await.unwrap();
     assert_eq!(ended.code(), Some(0));

@@ -90,9 +90,9 @@ pub(crate) async fn a_token_for_another_node_or_of_another_account_is_refused() 
         (403, By::Policy),
         "{answer:?}"
     );
-    let told =
+    let refusal =
         "the token is for the Node stranger-b: this account may not change the Node stranger-a";
-    assert!(answer.says(told), "{answer:?}");
+    assert!(answer.says(refusal), "{answer:?}");
     let account = [
         "create",
         "serviceaccount",
@@ -138,9 +138,9 @@ pub(crate) async fn a_token_of_a_node_that_was_made_anew_is_good_unless_the_uid_
         (403, By::Policy),
         "{answer:?}"
     );
-    let told =
+    let refusal =
         "the claim authentication.kubernetes.io/node-uid of the token is not the uid of this Node";
-    assert!(answer.says(told), "{answer:?}");
+    assert!(answer.says(refusal), "{answer:?}");
     let answer = removal("by-uid")
         .send(&by_uid.client_for("by-uid").await)
         .await;

@@ -142,6 +142,7 @@ fn what_is_granted_follows_from_what_the_configuration_uses_and_nothing_else() {
             &[NODES],
         ),
         ("gates: [{name: a, nodeCondition: {type: Ready}}]", &[NODES]),
+        ("gates: [{name: a, nodeLabel: {key: a}}]", &[NODES]),
         ("dryRun: true", &["- /nodes list,watch,get"]),
         (
             "gates: [{name: a, csiDriver: {name: csi.example.com}}]",

@@ -126,11 +126,11 @@ impl RuleRunner {
         let event = self.state.step(now, node);
         let is_own = self.reference.step(now, node);
         let expected = node.and_then(|node| self.reference.wants(now, node));
-        let told = matches!(
+        let is_reported = matches!(
             event,
             Some(RuleEvent::PutBack | RuleEvent::RemovedUnanswered)
         );
-        assert_eq!(told, is_own, "{event:?} {:?}", self.reference);
+        assert_eq!(is_reported, is_own, "{event:?} {:?}", self.reference);
         // What follows from a taint that is there by the rule's own doing is decided in the next step.
         let expected = expected.filter(|_| event != Some(RuleEvent::PutBack));
         self.assert_due(expected);

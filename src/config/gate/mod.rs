@@ -11,6 +11,7 @@ mod file;
 mod grpc;
 mod http_get;
 mod node_condition;
+mod node_label;
 mod pods;
 mod schedule;
 mod tcp_socket;
@@ -30,6 +31,7 @@ pub use file::FileCheck;
 pub use grpc::Grpc;
 pub use http_get::{Expect, HttpGet, HttpHeader, Scheme, StatusRange};
 pub use node_condition::NodeCondition;
+pub use node_label::NodeLabel;
 pub use pods::Pods;
 pub use schedule::Schedule;
 pub use tcp_socket::TcpSocket;
@@ -122,6 +124,8 @@ pub enum ObservedObject {
     Allocatable(Allocatable),
     /// A condition of the Node and its status.
     NodeCondition(NodeCondition),
+    /// A label of the Node and its value.
+    NodeLabel(NodeLabel),
     /// A ready pod on this node.
     Pods(Pods),
 }
@@ -134,7 +138,7 @@ enum Reader {
 }
 
 /// The field of each kind.
-const KINDS: [(&str, Reader); 10] = [
+const KINDS: [(&str, Reader); 11] = [
     ("cniConfig", Reader::Probe(cni_config::read)),
     ("httpGet", Reader::Probe(http_get::read)),
     ("tcpSocket", Reader::Probe(tcp_socket::read)),
@@ -144,6 +148,7 @@ const KINDS: [(&str, Reader); 10] = [
     ("csiDriver", Reader::Observation(csi_driver::read)),
     ("allocatable", Reader::Observation(allocatable::read)),
     ("nodeCondition", Reader::Observation(node_condition::read)),
+    ("nodeLabel", Reader::Observation(node_label::read)),
     ("pods", Reader::Observation(pods::read)),
 ];
 

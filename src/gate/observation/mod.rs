@@ -4,6 +4,7 @@ mod allocatable;
 mod csi_driver;
 mod follow;
 mod node_condition;
+mod node_label;
 mod pods;
 
 use std::time::Duration;
@@ -46,6 +47,7 @@ pub(super) fn observe_node(
         (ObservedObject::NodeCondition(spec), Ok(node)) => {
             node_condition::judge(spec, node, &snapshot.freshness, clock)
         }
+        (ObservedObject::NodeLabel(spec), Ok(node)) => node_label::judge(spec, node).into(),
     })
 }
 
@@ -70,7 +72,9 @@ pub(super) async fn follow(spec: Observation, context: GateContext, mut reporter
             };
             follow_objects(&api, collection, context, reporter, judge).await;
         }
-        ObservedObject::Allocatable(_) | ObservedObject::NodeCondition(_) => {}
+        ObservedObject::Allocatable(_)
+        | ObservedObject::NodeCondition(_)
+        | ObservedObject::NodeLabel(_) => {}
     }
 }
 

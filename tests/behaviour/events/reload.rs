@@ -1,6 +1,6 @@
 //! A new configuration while the agent runs.
 
-use super::{EVENTS, ON, READY, all, event, scene, told};
+use super::{EVENTS, ON, READY, all, event, scene, wait_for_event};
 use crate::scene::TAINT;
 
 const RELOADED: &str = "reloaded the configuration";
@@ -27,7 +27,7 @@ async fn events_are_switched_on_and_off_while_the_agent_runs() {
         let removals = agent.wait_for_count("removed the taint", version + 1);
         removals.await.unwrap();
         if version == 1 {
-            told(cluster, name, "TaintRemoved", 1).await;
+            wait_for_event(cluster, name, "TaintRemoved", 1).await;
         }
     }
     // Events are sent in order, so these are all.
@@ -40,7 +40,7 @@ async fn events_are_switched_on_and_off_while_the_agent_runs() {
     );
     let requests = scene.requests().await;
     let events = requests.iter().filter(|it| it.uri.starts_with(EVENTS));
-    assert_eq!(events.count(), 2, "the second removal is not told of");
+    assert_eq!(events.count(), 2, "the second removal has no Event");
 }
 
 /// receptor#350 (B30).
@@ -50,9 +50,9 @@ async fn a_bad_configuration_file_has_an_event() {
         return;
     };
     let _agent = scene.agent(&[]);
-    told(scene.cluster, scene.name, "TaintRemoved", 1).await;
+    wait_for_event(scene.cluster, scene.name, "TaintRemoved", 1).await;
     scene.gates.configure("- {name: bad, gates: []}\n");
-    let event = told(scene.cluster, scene.name, "ReloadFailed", 1).await;
+    let event = wait_for_event(scene.cluster, scene.name, "ReloadFailed", 1).await;
     assert_eq!(event["type"], "Warning");
     assert_eq!(event["action"], "ReloadConfiguration");
     let note = event["note"].as_str().unwrap();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::api::{Answer, Reply, Verb};
 use testkit::cluster;
 
-use super::{EVENTS, ON, READY, grant, scene, told};
+use super::{EVENTS, ON, READY, grant, scene, wait_for_event};
 use crate::scene::{Gates, OnStandIn, TAINT};
 
 const FAILED: &str = "failed to publish an Event";
@@ -69,11 +69,11 @@ async fn without_the_permission_taints_go_all_the_same_and_one_line_says_what_is
     assert!(error.contains(missing), "{error}");
 
     grant(&cluster).await;
-    told(&cluster, "node", "TaintRemoved", 1).await;
+    wait_for_event(&cluster, "node", "TaintRemoved", 1).await;
     let over = agent.wait_for_message("publishing Events again").await;
     assert_eq!(over.unwrap()["given_up"], 0);
     cluster.set_taints("node", &[TAINT]).await.unwrap();
-    told(&cluster, "node", "TaintRemoved", 2).await;
+    wait_for_event(&cluster, "node", "TaintRemoved", 2).await;
 }
 
 /// The texts of gates come from other programs.
@@ -93,7 +93,7 @@ async fn hostile_reasons_are_cut_and_clean() {
         return;
     };
     let _agent = scene.agent(&[]);
-    let event = told(scene.cluster, scene.name, "DeadlineExceeded", 1).await;
+    let event = wait_for_event(scene.cluster, scene.name, "DeadlineExceeded", 1).await;
     let note = event["note"].as_str().unwrap();
     assert!((1000..=1024).contains(&note.len()), "{note:?}");
     assert!(note.contains('😀') && note.ends_with('…'), "{note:?}");

@@ -12,7 +12,7 @@ use testkit::hung::HungFileSystem;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::{As, SOON, told};
+use super::{As, SOON, logs_of};
 use crate::scene::PROGRAM;
 
 /// The log message of a program that waits for a file system.
@@ -37,7 +37,7 @@ async fn a_configuration_that_hangs_costs_a_command_with_a_time_out_no_more_than
             };
             agent.wait_for_log(why).await.unwrap();
             let code = agent.ended(SOON).await.unwrap().code();
-            assert_eq!(code, Some(3), "{role:?} {command:?}: {}", told(&agent));
+            assert_eq!(code, Some(3), "{role:?} {command:?}: {}", logs_of(&agent));
             let took = begin.elapsed();
             assert!(took < Duration::from_secs(4), "{command:?}: {took:?}");
         }
@@ -69,7 +69,12 @@ async fn sigterm_ends_a_command_that_waits_for_a_file_system_and_says_so() {
     for (role, _hung, path, code, mut agent) in waiting {
         let line = agent.wait_for_message(WAITS).await.unwrap();
         assert_eq!(line["path"], *path);
-        assert_eq!(role.stop(&mut agent).await, Some(code), "{}", told(&agent));
+        assert_eq!(
+            role.stop(&mut agent).await,
+            Some(code),
+            "{}",
+            logs_of(&agent)
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use testkit::agent::Agent;
 use testkit::config_map::ConfigMap;
 use testkit::hung::HungFileSystem;
 
-use super::{As, told};
+use super::{As, logs_of};
 use crate::metrics::LISTEN;
 use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
 
@@ -51,7 +51,7 @@ async fn a_configuration_that_begins_to_hang_leaves_the_active_one_at_work() {
         assert_eq!(agent.get("/readyz").await.unwrap().0, 503, "{role:?}");
         scene.gates.open_both();
         scene.wait_for_taints(&[]).await;
-        assert_eq!(role.stop(&mut agent).await, Some(0), "{}", told(&agent));
+        assert_eq!(role.stop(&mut agent).await, Some(0), "{}", logs_of(&agent));
     }
 }
 
@@ -97,7 +97,7 @@ async fn gates_that_hang_hold_few_threads_and_processes_however_often_they_are_c
     assert!(threads <= 4 + 8 + 12, "{threads} threads");
     assert!(children <= 4, "{children} processes");
     assert_eq!(agent.get("/healthz").await.unwrap().0, 200);
-    assert_eq!(role.stop(&mut agent).await, Some(0), "{}", told(&agent));
+    assert_eq!(role.stop(&mut agent).await, Some(0), "{}", logs_of(&agent));
 }
 
 pub(super) fn threads(process: u32) -> usize {

@@ -141,10 +141,10 @@ async fn commands_without_an_api_server_report_these_gates_as_unknown_and_say_wh
     for arguments in [&["check"][..], &["wait", "--timeout", "300ms"]] {
         let text = run(arguments).await;
         for gate in ["driver", "gpus", "ready", "daemon"] {
-            let told = |line: &str| {
+            let names_reason = |line: &str| {
                 line.contains(gate) && line.contains("unknown") && line.contains(reason)
             };
-            assert!(text.lines().any(told), "{gate}: {text}");
+            assert!(text.lines().any(names_reason), "{gate}: {text}");
         }
     }
 }

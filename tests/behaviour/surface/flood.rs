@@ -58,9 +58,9 @@ async fn ten_thousand_slow_clients_cost_no_memory_and_hold_up_neither_the_remova
     }
     clients.shutdown().await;
     let after = answers(&agent).await;
-    let told = format!("resident: {before} KiB before, {highest} during, {after} after");
-    eprintln!("{told}");
-    assert!(highest.max(after) <= before + LIMIT, "{told}");
+    let line = format!("resident: {before} KiB before, {highest} during, {after} after");
+    eprintln!("{line}");
+    assert!(highest.max(after) <= before + LIMIT, "{line}");
 }
 
 /// Fails unless a probe and a browser get an answer. Returns the resident memory.

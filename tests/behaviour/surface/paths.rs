@@ -69,20 +69,24 @@ async fn harmless(arguments: &[&str], codes: &[i32]) -> String {
         stdout,
         stderr,
     } = output.unwrap().unwrap();
-    let told = String::from_utf8([stdout, stderr].concat()).unwrap();
+    let output = String::from_utf8([stdout, stderr].concat()).unwrap();
     assert!(
         codes.contains(&status.code().unwrap_or(-1)),
-        "{arguments:?}: {status}: {told}"
+        "{arguments:?}: {status}: {output}"
     );
     assert!(
-        !told.contains(SECRET) && !told.contains("panicked"),
-        "{arguments:?}: {told}"
+        !output.contains(SECRET) && !output.contains("panicked"),
+        "{arguments:?}: {output}"
     );
     for sign in ["takes too long", "memory", "mmap"] {
-        assert!(!told.contains(sign), "{arguments:?}: {told}");
+        assert!(!output.contains(sign), "{arguments:?}: {output}");
     }
-    assert!(told.len() < 10_000, "{arguments:?}: {} bytes", told.len());
-    told
+    assert!(
+        output.len() < 10_000,
+        "{arguments:?}: {} bytes",
+        output.len()
+    );
+    output
 }
 
 #[tokio::test]
@@ -155,9 +159,9 @@ async fn what_gates_look_at_may_lead_anywhere() {
         let rule =
             format!("- name: a\n  taint: {{key: example.com/a}}\n  gates: [{{name: {gate}}}]\n");
         write_configuration(&config, &rule).unwrap();
-        let told = harmless(&["check", "--config", config.to_str().unwrap()], &[0, 3]).await;
+        let output = harmless(&["check", "--config", config.to_str().unwrap()], &[0, 3]).await;
         let may_exist = gate.starts_with("file-");
-        assert!(may_exist || told.contains("closed"), "{gate}: {told}");
+        assert!(may_exist || output.contains("closed"), "{gate}: {output}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The judge of the judge: what the scheduler makes of tolerations, told again and not in CEL. `ToleratesTaint` and
-//! `compareNumericValues` in k8s.io/api/core/v1, `ValidateTolerations` in k8s.io/kubernetes/pkg/apis/core/validation.
+//! The judge of the judge: what the scheduler does with tolerations, written again without CEL. From `ToleratesTaint` and
+//! `compareNumericValues` in k8s.io/api/core/v1, and `ValidateTolerations` in k8s.io/kubernetes/pkg/apis/core/validation.
 
 use serde_json::{Value, json};
 

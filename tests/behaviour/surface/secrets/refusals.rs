@@ -59,8 +59,8 @@ fn nothing_secret_is_told_by_a_refusal() {
     }
     // A number cannot have the marker in it.
     std::fs::write(&config, value("1e99999")).unwrap();
-    let told = refusal(&["config", "validate", config.to_str().unwrap()]);
-    assert!(!told.contains("99999"), "{told}");
+    let message = refusal(&["config", "validate", config.to_str().unwrap()]);
+    assert!(!message.contains("99999"), "{message}");
 
     for arguments in [
         &["wait", "--http-get", "http://user:hunter2@host/?a=hunter2"][..],
@@ -110,8 +110,8 @@ fn nothing_secret_is_told_by_a_refusal() {
 }
 
 fn is_refused(arguments: &[&str], what: &str) {
-    let told = refusal(arguments);
-    assert!(!told.contains(SECRET), "{what}: {told}");
+    let message = refusal(arguments);
+    assert!(!message.contains(SECRET), "{what}: {message}");
 }
 
 /// What it prints to the one and the other, which must be something.
@@ -119,8 +119,11 @@ fn refusal(arguments: &[&str]) -> String {
     let mut program = Command::new(PROGRAM);
     let output = program.args(arguments).env_clear().output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
-    let told = [output.stdout, output.stderr].concat();
-    let told = String::from_utf8(told).unwrap();
-    assert!(told.len() > 10 && !told.contains("panicked"), "{told}");
-    told
+    let message = [output.stdout, output.stderr].concat();
+    let message = String::from_utf8(message).unwrap();
+    assert!(
+        message.len() > 10 && !message.contains("panicked"),
+        "{message}"
+    );
+    message
 }
