@@ -33,8 +33,8 @@ impl From<Outcome> for NodeOutcome {
     }
 }
 
-/// The outcome of an observation of the Node itself; `None` if it is of other objects. The agent calls
-/// this before each decision, so that it never decides on a Node that the gates have not observed.
+/// The outcome of an observation of the Node itself; `None` if it is of other objects. The agent calls this before each
+/// decision, so that it never decides on a Node that the gates have not observed.
 pub(super) fn observe_node(
     spec: &Observation,
     snapshot: &NodeSnapshot,
