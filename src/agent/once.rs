@@ -74,6 +74,10 @@ impl Agent<'_> {
         };
         let is_settled = self.latest.get().is_some_and(is_settled);
         let is_done = is_settled && self.rules.iter().all(|rule| rule.state.is_done());
+        if !is_done {
+            // A look under way may be older than what there is to do now.
+            self.slots.last_look.cancel_unless(|_| false);
+        }
         if let Some(once) = &mut self.once {
             once.step(now, is_done);
         }

@@ -96,13 +96,15 @@ impl Rule {
                 Some(field) => labels::read(&field),
                 None => Some(BTreeMap::new()),
             };
-            let gates = Gate::read_all(fields);
+            let gates_at = fields.demand("gates", &format!("is missing{}", Gate::NONE));
+            let gates = gates_at.as_ref().and_then(Gate::read_all);
             let stable_for = fields.or("stableFor", Duration::ZERO, Cursor::duration);
             let deadline = fields.or("deadline", Deadline::default(), Deadline::read);
             let retaint_at = fields.find("retaint");
             let retaint = retaint_at.as_ref().and_then(Retaint::read);
             if let Some(at) = &retaint_at {
-                retaint::check_needs(at, taint.as_ref(), gates.as_deref(), deadline);
+                let has_gates = !gates_at.is_some_and(|gates| gates.is_empty_list());
+                retaint::check_needs(at, taint.as_ref(), has_gates, deadline);
             }
             let published_at = fields.find("publishCondition");
             let publish_condition = published_at.as_ref().and_then(PublishCondition::read);

@@ -1,5 +1,7 @@
 //! `untaint run --once`.
 
+use std::time::Duration;
+
 use testkit::api::{Answer, Verb};
 
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
@@ -38,7 +40,7 @@ async fn a_taint_that_comes_back_while_it_settles_is_removed_first() {
         scene.verbs(),
         [Verb::Watch, Verb::Patch, Verb::Patch, Verb::Get]
     );
-    assert!(requests[3].at - requests[2].at >= std::time::Duration::from_secs(2));
+    assert!(requests[3].at - requests[2].at >= Duration::from_secs(2));
 }
 
 #[tokio::test]
@@ -68,6 +70,24 @@ async fn a_last_look_that_still_shows_the_taint_is_not_the_last() {
         scene.verbs(),
         [Verb::Watch, Verb::Get, Verb::Patch, Verb::Get]
     );
+}
+
+#[tokio::test]
+async fn a_last_look_under_way_does_not_count_if_the_taint_comes_back() {
+    let scene = OnStandIn::with(&[], Gates::open().await).await;
+    scene.server.respond_next(Verb::Get, 1, Answer::Hang);
+    let mut agent = scene.agent(&["--once", "--settle", "0s"]);
+    scene.wait_for(Verb::Get, 1).await;
+    scene.set_taints(&[TAINT]);
+    scene.wait_for_taints(&[]).await;
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
+    assert_eq!(
+        scene.verbs(),
+        [Verb::Watch, Verb::Get, Verb::Patch, Verb::Get]
+    );
+    let requests = scene.server.requests();
+    let wait = requests[3].at - requests[2].at;
+    assert!(wait < Duration::from_secs(2), "{wait:?}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Modules use only modules of earlier layers of `src/lib.rs`, and never each other in a circle. Read from `use` lines.
+//! Modules use only modules of earlier layers of `src/lib.rs`, and never each other in a circle. Read from paths in the text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,19 +9,26 @@ use super::{at_root, some};
 /// A module's path from the root of the crate, as `gate::probe::exec`.
 type Module = Vec<String>;
 
-/// A module and the modules that its `use` lines name.
+/// A module and the modules that its paths name.
 struct File {
     module: Module,
     uses: Vec<Module>,
+}
+
+fn path(path: &str) -> Module {
+    path.split("::").map(str::to_owned).collect()
 }
 
 /// Every module of the program, without the modules of tests.
 fn files() -> Vec<File> {
     let mut sources = Vec::new();
     collect(&at_root("src"), &mut Vec::new(), &mut sources);
-    let modules: BTreeSet<Module> = sources.iter().map(|(module, _)| module.clone()).collect();
+    let modules: BTreeMap<Module, Vec<Vec<String>>> = sources
+        .iter()
+        .map(|(module, text)| (module.clone(), used_paths(text, true)))
+        .collect();
     let file = |(module, text): &(Module, String)| {
-        let paths = used_paths(text);
+        let paths = used_paths(text, false);
         let uses = paths
             .iter()
             .filter_map(|path| resolve(module, path, &modules));
@@ -54,41 +61,50 @@ fn collect(folder: &Path, parent: &mut Module, sources: &mut Vec<(Module, String
     }
 }
 
-/// The paths of all `use` lines, with braces expanded, and all other paths that begin with `crate`.
-fn used_paths(text: &str) -> Vec<Vec<&str>> {
-    let starts = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
+/// The paths of all `use` items, with braces expanded, and all other paths that begin with `crate` or `super`.
+/// Only those of `pub use` if they are `exported`.
+fn used_paths(text: &str, exported: bool) -> Vec<Vec<String>> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let lines: Vec<_> = text.lines().filter(is_code).collect();
+    let code = lines.join("\n");
+    let is_in_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let mut paths = Vec::new();
-    let code = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"));
-    for line in code {
-        let is_outside = |c: char| !c.is_alphanumeric() && c != '_' && c != ':';
-        let starts = line.match_indices("crate::").map(|(at, _)| &line[at..]);
-        paths.extend(
-            starts.map(|path| path.split(is_outside).next().unwrap().split("::").collect()),
-        );
-    }
-    for (at, _) in text.match_indices("use ") {
-        let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
-        if starts.contains(&&text[line..at + "use ".len()]) {
-            let tree = text[at + "use ".len()..].split(';').next().unwrap();
-            expand(tree, &[], &mut paths);
+    let starts = ["use ", "crate::", "super::"];
+    for start in &starts[..if exported { 1 } else { 3 }] {
+        let begins = |(at, _): &(usize, &str)| !code[..*at].ends_with(is_in_path);
+        for (at, _) in code.match_indices(start).filter(begins) {
+            let line = code[..at].rfind('\n').map_or(0, |end| end + 1);
+            if exported && !code[line..at].trim_start().starts_with("pub") {
+                continue;
+            }
+            let end = if *start == "use " {
+                code[at..].find(';')
+            } else {
+                code[at..].find(|c| !is_in_path(c))
+            };
+            let item = &code[at..end.map_or(code.len(), |end| at + end)];
+            expand(item.trim_start_matches("use "), &[], &mut paths);
         }
     }
     paths
 }
 
-fn expand<'t>(tree: &'t str, prefix: &[&'t str], paths: &mut Vec<Vec<&'t str>>) {
+fn expand(tree: &str, prefix: &[String], paths: &mut Vec<Vec<String>>) {
     let (path, branches) = tree.split_once('{').unwrap_or((tree, ""));
-    let names = path.split("::").map(str::trim);
-    let names = names.filter(|name| !name.is_empty());
-    let path: Vec<_> = prefix.iter().copied().chain(names).collect();
+    // Without `as` and the name after it.
+    let names = path
+        .split("::")
+        .filter_map(|name| name.split_whitespace().next());
+    let names = names.map(str::to_owned);
+    let path: Vec<_> = prefix.iter().cloned().chain(names).collect();
     if branches.is_empty() {
         paths.push(path);
         return;
     }
     let mut depth = 0;
-    let inner = &branches[..branches.rfind('}').unwrap()];
+    let inner = branches
+        .rsplit_once('}')
+        .map_or(branches, |(inner, _)| inner);
     let comma = |c: char| {
         depth += i32::from(c == '{') - i32::from(c == '}');
         c == ',' && depth == 0
@@ -102,30 +118,27 @@ fn expand<'t>(tree: &'t str, prefix: &[&'t str], paths: &mut Vec<Vec<&'t str>>) 
 }
 
 /// The innermost module of `path`, as seen from `module`; `None` outside this crate.
-fn resolve(module: &[String], path: &[&str], modules: &BTreeSet<Module>) -> Option<Module> {
+fn resolve(
+    module: &[String],
+    path: &[String],
+    modules: &BTreeMap<Module, Vec<Vec<String>>>,
+) -> Option<Module> {
     let mut found = module.to_vec();
-    let mut rest = path;
-    match path.first()? {
-        &"crate" => found.clear(),
-        &"super" | &"self" => {
-            while let Some(&"super") = rest.first() {
-                found.pop()?;
-                rest = &rest[1..];
-            }
-            found.extend(
-                rest.first()
-                    .filter(|name| **name == "self")
-                    .map(|_| String::new()),
-            );
-            found.retain(|name| !name.is_empty());
+    for name in path {
+        match name.as_str() {
+            "crate" => found.clear(),
+            "super" => drop(found.pop()?),
+            "self" => {}
+            _ => found.push(name.clone()),
         }
-        _ => {}
-    }
-    let names = rest.iter().filter(|name| !["crate", "self"].contains(name));
-    for name in names {
-        found.push((*name).to_owned());
-        if !modules.contains(&found) && !modules.iter().any(|known| known.starts_with(&found)) {
+        if !modules.contains_key(&found) && !modules.keys().any(|known| known.starts_with(&found)) {
             found.pop();
+            let exports = modules.get(&found).filter(|_| found != module);
+            let mut exports = exports.into_iter().flatten();
+            if let Some(export) = exports.find(|export| export.last() == Some(name)) {
+                // Where the name comes from.
+                return resolve(&found, export, modules).or(Some(found));
+            }
             break;
         }
     }
@@ -163,6 +176,48 @@ fn layers() -> BTreeMap<String, usize> {
         names.collect::<Vec<_>>()
     });
     modules.collect()
+}
+
+#[test]
+fn a_module_is_found_in_every_form_of_a_path() {
+    let modules = ["agent", "agent::taints", "gate", "gate::probe", "gate::run"];
+    let modules = modules.map(|module| (path(module), Vec::new()));
+    let modules = BTreeMap::from(modules);
+    for text in [
+        "use crate::agent::Agent;",
+        "use crate::agent as other;",
+        "pub(in crate::gate) use crate::agent::{self as other, taints};",
+        "use crate::{boot, agent::Agent};",
+        "use crate::{\n    boot::{Boot, id},\n    agent::{Agent, taints::{One, Two}},\n};",
+        "use super::super::agent::Agent;",
+        "use super::{run, super::agent};",
+        "    use crate::agent::*;",
+        "    let agent = crate::agent::Agent::new();",
+        "    let agent = super::super::agent::Agent::new();",
+        "fn agent() -> Box<super::super::agent::Agent> {",
+        "impl From<super::super::agent::Agent> for Probe {",
+    ] {
+        let (module, used) = (path("gate::probe"), used_paths(text, false));
+        let mut used = used
+            .iter()
+            .filter_map(|used| resolve(&module, used, &modules));
+        assert!(used.any(|used| used.starts_with(&path("agent"))), "{text}");
+    }
+}
+
+#[test]
+fn a_name_that_another_module_exports_is_found_where_it_comes_from() {
+    let modules = [
+        ("gate", "run::Runner"),
+        ("gate::probe", ""),
+        ("gate::run", ""),
+    ];
+    let modules = modules.map(|(module, export)| (path(module), vec![path(export)]));
+    let modules = BTreeMap::from(modules);
+    for used in ["super::Runner", "crate::gate::Runner"] {
+        let found = resolve(&path("gate::probe"), &path(used), &modules);
+        assert_eq!(found, Some(path("gate::run")), "{used}");
+    }
 }
 
 #[test]

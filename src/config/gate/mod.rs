@@ -159,6 +159,9 @@ impl From<Probe> for Gate {
 }
 
 impl Gate {
+    /// The end of a message about a rule without gates.
+    pub(super) const NONE: &str = "; write [] for a rule that is ready at once";
+
     pub fn name(&self) -> &str {
         match self {
             Self::Single(check) => check.name(),
@@ -174,16 +177,14 @@ impl Gate {
         }
     }
 
-    /// The field `gates` of a rule.
-    pub(super) fn read_all(rule: &mut Fields<'_, '_>) -> Option<Vec<Self>> {
-        const NONE: &str = "; write [] for a rule that is ready at once";
-        let field = rule.demand("gates", &format!("is missing{NONE}"))?;
-        if field.is_null() {
-            field.report(format!("has no value{NONE}"));
+    /// Reads the field `gates` of a rule, which stands `at`.
+    pub(super) fn read_all(at: &Cursor<'_>) -> Option<Vec<Self>> {
+        if at.is_null() {
+            at.report(format!("has no value{}", Self::NONE));
             return None;
         }
         let mut names = Names::default();
-        field.list(|gate| Self::read(gate, &mut names))
+        at.list(|gate| Self::read(gate, &mut names))
     }
 
     fn read(cursor: &Cursor<'_>, names: &mut Names) -> Option<Self> {

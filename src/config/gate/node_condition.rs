@@ -41,9 +41,9 @@ pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
             status: fields.or("status", default_status(), |status| {
                 status.word(&statuses).map(str::to_owned)
             }),
-            max_age: fields.optional("maxAge", |max_age| {
+            max_age: fields.or("maxAge", None, |max_age| {
                 let reason = "clocks that differ by seconds must not make a heartbeat too old";
-                max_age.duration_from(LEAST_AGE, reason)
+                max_age.duration_from(LEAST_AGE, reason).map(Some)
             }),
         }))
     })

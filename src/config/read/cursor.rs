@@ -100,11 +100,6 @@ impl<'t> Cursor<'t> {
         });
     }
 
-    /// The number of problems reported so far, anywhere.
-    pub(super) fn problem_count(&self) -> usize {
-        self.source.problems.borrow().len()
-    }
-
     /// Where the field's name, or the list's item, stands.
     pub(crate) fn place(&self) -> (u64, u64) {
         let at = self.key.unwrap_or(self.node).defined;
@@ -238,23 +233,24 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// A list whose items `read` accepts.
+    /// The items of a list that `read` accepts.
     pub(crate) fn list<T>(&self, mut read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
         let Value::List(nodes) = self.value() else {
             return self.mismatch("a list");
         };
-        let items = nodes
-            .iter()
-            .enumerate()
-            .map(|(index, node)| read(&self.below(None, node, format!("{}[{index}]", self.path))));
-        // All are read before one that is wrong makes the list wrong.
-        let items: Vec<_> = items.collect();
-        items.into_iter().collect()
+        let items = nodes.iter().enumerate().filter_map(|(index, node)| {
+            read(&self.below(None, node, format!("{}[{index}]", self.path)))
+        });
+        Some(items.collect())
+    }
+
+    pub(crate) fn is_empty_list(&self) -> bool {
+        matches!(self.value(), Value::List(nodes) if nodes.is_empty())
     }
 
     /// Like [`Cursor::list`], but the list must have an item.
     pub(crate) fn filled_list<T>(&self, read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
-        if matches!(self.value(), Value::List(nodes) if nodes.is_empty()) {
+        if self.is_empty_list() {
             self.report("must not be an empty list");
             return None;
         }

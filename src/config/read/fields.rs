@@ -6,24 +6,25 @@ use super::cursor::Cursor;
 use crate::syntax::DNS_LABEL;
 
 impl<'t> Cursor<'t> {
-    /// Reads `what` from the fields of a mapping. Every field that `read` does not ask for is a problem.
+    /// Reads `what` from the fields of a mapping. Every field that `read` does not ask for is a problem, but the value
+    /// is compared with others all the same.
     pub(crate) fn mapping<T>(
         &self,
         what: &str,
         read: impl FnOnce(&mut Fields<'_, 't>) -> Option<T>,
     ) -> Option<T> {
-        let problems = self.problem_count();
         let mut fields = Fields {
             of: self,
             rest: self.entries()?,
             known: Vec::new(),
+            lacks_value: false,
         };
         let value = read(&mut fields);
         let known = fields.known();
         for (_, field) in fields.rest {
             field.report_key(format!("{what} has no such field; it has {known}"));
         }
-        value.filter(|_| self.problem_count() == problems)
+        value.filter(|_| !fields.lacks_value)
     }
 }
 
@@ -32,6 +33,8 @@ pub(crate) struct Fields<'c, 't> {
     of: &'c Cursor<'t>,
     rest: Vec<(&'t str, Cursor<'t>)>,
     known: Vec<&'static str>,
+    /// Whether a field without a default could not be read.
+    lacks_value: bool,
 }
 
 impl<'t> Fields<'_, 't> {
@@ -55,7 +58,9 @@ impl<'t> Fields<'_, 't> {
         read: impl FnOnce(&Cursor<'t>) -> Option<T>,
     ) -> T {
         let field = self.demand(name, "is missing");
-        field.and_then(|field| read(&field)).unwrap_or_default()
+        let value = field.and_then(|field| read(&field));
+        self.lacks_value |= value.is_none();
+        value.unwrap_or_default()
     }
 
     /// `None` if the field is left out.
@@ -64,17 +69,20 @@ impl<'t> Fields<'_, 't> {
         name: &'static str,
         read: impl FnOnce(&Cursor<'t>) -> Option<T>,
     ) -> Option<T> {
-        read(&self.find(name)?)
+        let value = read(&self.find(name)?);
+        self.lacks_value |= value.is_none();
+        value
     }
 
-    /// The `default` if the field is left out.
+    /// The `default` if the field is left out or wrong.
     pub(crate) fn or<T>(
         &mut self,
         name: &'static str,
         default: T,
         read: impl FnOnce(&Cursor<'t>) -> Option<T>,
     ) -> T {
-        self.optional(name, read).unwrap_or(default)
+        let field = self.find(name);
+        field.and_then(|field| read(&field)).unwrap_or(default)
     }
 
     /// A boolean that is false by default.

@@ -31,6 +31,7 @@ impl PublishCondition {
                     field.report(format!(
                         "must not be {kind}, which Kubernetes itself writes; use a name of your own, such as readiness.k8s.io/NetworkReady"
                     ));
+                    return None;
                 }
                 Some(kind)
             });

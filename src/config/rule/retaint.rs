@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::{Deadline, DeadlineAction};
 use crate::config::duration::{self, DURATION};
-use crate::config::gate::Gate;
 use crate::config::read::Cursor;
 use crate::syntax::Form;
 use crate::taint::{Effect, TaintMatcher};
@@ -40,11 +39,11 @@ impl Retaint {
     }
 }
 
-/// Whether the rest of the rule allows a `retaint`, which stands `at`. What could not be read is `None`.
+/// Reports what in the rest of the rule does not allow a `retaint`, which stands `at`.
 pub(super) fn check_needs(
     at: &Cursor<'_>,
     taint: Option<&TaintMatcher>,
-    gates: Option<&[Gate]>,
+    has_gates: bool,
     deadline: Deadline,
 ) {
     if taint.is_some_and(|taint| taint.effect != Some(Effect::NoSchedule)) {
@@ -52,7 +51,7 @@ pub(super) fn check_needs(
             "needs taint.effect: NoSchedule, so that there is one taint to put back, and one that evicts no pod",
         );
     }
-    if gates.is_some_and(<[_]>::is_empty) {
+    if !has_gates {
         at.report_key("needs a gate: without one, nothing can close");
     }
     if deadline.action == DeadlineAction::Remove {
