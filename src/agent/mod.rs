@@ -22,7 +22,7 @@ use tracing::warn;
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, WatchUpdate};
-use crate::boot::{self, Boot};
+use crate::boot;
 use crate::events;
 use crate::gate::GateContext;
 use crate::gate::report::Update;
@@ -82,7 +82,7 @@ pub async fn run(
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
     let watching = api_watch::run(&api, collection, updates, is_urgent);
-    let agent = Agent::new(loaded, &api, options, status, urgent);
+    let agent = Agent::new(loaded, &api, &options, status, urgent);
     tokio::select! {
         () = agent.work(watched, reloads, pings) => {}
         () = watching => {}
@@ -91,15 +91,12 @@ pub async fn run(
 
 struct Agent<'a> {
     api: &'a ApiServer,
-    node_name: String,
-    dry_run: bool,
+    options: &'a Options,
     configuration: ConfigurationStatus,
     rules: Vec<RuleRunner>,
     /// For the gates of later rules.
     context: GateContext,
     notifier: Notifier,
-    /// The boot that this process came up with, if it did.
-    boot: Option<Boot>,
     latest: Latest,
     /// Judges what of the Node was written since the boot.
     freshness_tracker: FreshnessTracker,
@@ -128,11 +125,11 @@ impl<'a> Agent<'a> {
     fn new(
         loaded: Loaded,
         api: &'a Arc<ApiServer>,
-        options: Options,
+        options: &'a Options,
         status: watch::Sender<Option<Status>>,
         urgent: watch::Sender<bool>,
     ) -> Self {
-        let self_check = self_check::begin(&options);
+        let self_check = self_check::begin(options);
         let (updates, gate_updates) = mpsc::channel(QUEUE);
         let (snapshots, node) = watch::channel(NodeSnapshot::default());
         let context = GateContext {
@@ -144,13 +141,14 @@ impl<'a> Agent<'a> {
         };
         let mut agent = Self {
             api,
-            node_name: options.node_name,
-            dry_run: options.dry_run,
+            options,
             configuration: loaded.status,
             rules: Vec::new(),
             context,
-            notifier: Notifier::new(options.counters, options.events),
-            boot: boot::just_now(),
+            notifier: Notifier {
+                counters: options.counters.clone(),
+                events: options.events.clone(),
+            },
             latest: Latest::default(),
             freshness_tracker: FreshnessTracker::new(boot::id()),
             freshness: NodeFreshness::default(),
@@ -169,9 +167,7 @@ impl<'a> Agent<'a> {
             status,
             gate_updates,
         };
-        agent.follow(loaded.configuration);
-        // Later rules have not come up with the boot.
-        agent.boot = None;
+        agent.follow(loaded.configuration, boot::just_now());
         agent
     }
 
@@ -193,7 +189,7 @@ impl<'a> Agent<'a> {
             while let Ok(update) = self.gate_updates.try_recv() {
                 self.observe_gate(now, &update);
             }
-            self.notice_pause(now);
+            self.detect_pause(now);
             self.step(now);
             self.send_requests(now);
             self.update_status();
@@ -221,7 +217,7 @@ impl<'a> Agent<'a> {
     }
 
     /// While this loop does not run, a gate may close and open unnoticed.
-    fn notice_pause(&mut self, now: Instant) {
+    fn detect_pause(&mut self, now: Instant) {
         if self.alive_until.is_some_and(|limit| now > limit + PAUSE) {
             warn!("the process was paused; evaluating the gates again");
             for rule in &mut self.rules {
@@ -238,7 +234,7 @@ impl<'a> Agent<'a> {
             watching: self.connection.is_watching(),
             freshness: self.freshness.clone(),
         };
-        let change = self.slots.taints.change();
+        let change = self.slots.change();
         for rule in &mut self.rules {
             if !rule.is_changed_by(change) {
                 rule.step(now, &snapshot);

@@ -4,19 +4,28 @@ use std::time::Instant;
 
 use super::Agent;
 use super::rule::RuleRunner;
-use super::slot::{Answer, Slot};
-use super::taints::TaintRequest;
+use super::slot::Slot;
+use crate::node::Answer;
+use crate::node::patch::Change;
 use crate::node::self_check::Probe;
+use crate::node::writes::Request;
 use crate::rule::publication::ConditionWrite;
 
 /// The requests that are under way or due.
 #[derive(Default)]
 pub(super) struct Slots<'a> {
-    pub(super) taints: Slot<'a, TaintRequest>,
+    pub(super) taints: Slot<'a, Request>,
     /// The last look of `run --once`, at the Node with this uid.
     pub(super) last_look: Slot<'a, String>,
     pub(super) conditions: Slot<'a, ConditionWrite>,
     pub(super) self_check: Slot<'a, Probe>,
+}
+
+impl Slots<'_> {
+    /// The change under way.
+    pub(super) fn change(&self) -> Option<&Change> {
+        self.taints.request().and_then(Request::change)
+    }
 }
 
 impl Agent<'_> {
@@ -50,7 +59,7 @@ impl Agent<'_> {
 
     /// When the loop has something to do by time alone. A rule in the change under way waits for its answer.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let change = self.slots.taints.change();
+        let change = self.slots.change();
         let is_free = |rule: &&RuleRunner| !rule.is_changed_by(change);
         let slots = [
             self.slots.taints.due_at(),

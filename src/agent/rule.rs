@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Taint;
 use tracing::{debug, info};
 
 use super::notifier::Notifier;
@@ -14,10 +13,12 @@ use crate::gate::GateContext;
 use crate::gate::report::Update;
 use crate::gate::run::RuleGates;
 use crate::gate::{NodeFreshness, NodeSnapshot};
-use crate::node::patch::{Action, Change};
+use crate::node::Next;
+use crate::node::patch::Change;
 use crate::node::view::NodeView;
+use crate::node::writes::Denied;
 use crate::rate_limit::TokenBucket;
-use crate::rule::publication::{Next, Publication};
+use crate::rule::publication::{ConditionWrite, Publication};
 use crate::rule::{Decision, Notification, PublishedCondition, RuleEvent, RuleState};
 use crate::status::RuleStatus;
 
@@ -123,11 +124,10 @@ impl RuleRunner {
         self.happened(now, before, events);
     }
 
-    /// The server refuses the `action`. `first`: the last refusal had another message, or there was none.
-    pub(super) fn denied(&mut self, action: Action, taint: &Taint, message: &str, first: bool) {
-        if let Some(event) = self.state.denied(action, taint, message) {
-            self.notify(event, first);
-        }
+    /// See [`RuleState::denied`].
+    pub(super) fn denied(&mut self, now: Instant, denied: &Denied) {
+        let event = self.state.denied(denied);
+        self.happened(now, self.state.decision(), event);
     }
 
     /// The write of the rule's condition that is due, if there is one. `not_before`: see [`Publication::next`].
@@ -137,7 +137,7 @@ impl RuleRunner {
         node: Option<&NodeView>,
         freshness: &NodeFreshness,
         not_before: Option<Instant>,
-    ) -> Next {
+    ) -> Next<ConditionWrite> {
         let Some((condition, node)) = self.condition(now).zip(node) else {
             self.publication.nothing_to_write();
             return Next::Wait(None);
@@ -217,46 +217,42 @@ impl RuleRunner {
         events: impl IntoIterator<Item = RuleEvent>,
     ) {
         for event in events {
-            match event {
-                RuleEvent::Removed { .. } => self.last_removal = Some(Timestamp::now()),
-                RuleEvent::PutBack => self.last_put_back = Some(Timestamp::now()),
-                _ => {}
-            }
-            let is_allowed = match event {
+            let is_reported = match &event {
                 RuleEvent::Tainted
                 | RuleEvent::RemovedByOther { .. }
                 | RuleEvent::RemovedUnanswered => self.allowance.try_take(now),
                 RuleEvent::LongWait | RuleEvent::Deadline { .. } | RuleEvent::Fight => {
                     self.rare_allowance.try_take(now)
                 }
+                RuleEvent::Denied(denied) => denied.first,
                 // The agent's own changes are limited themselves.
-                RuleEvent::Removed { .. }
-                | RuleEvent::Undone { .. }
-                | RuleEvent::PutBack
-                | RuleEvent::Denied { .. } => true,
+                RuleEvent::Removed { .. } => {
+                    self.last_removal = Some(Timestamp::now());
+                    true
+                }
+                RuleEvent::PutBack => {
+                    self.last_put_back = Some(Timestamp::now());
+                    true
+                }
+                RuleEvent::Undone { .. } => true,
             };
-            self.notify(event, is_allowed);
+            let notification = self.notification(event);
+            self.notifier.notify(&notification, is_reported);
         }
         if before != self.state.decision() {
             self.decision_changed(now);
         }
     }
 
-    /// Counts the event, and reports it if the log and the Events have room for it.
-    fn notify(&self, event: RuleEvent, has_room: bool) {
+    fn notification(&self, event: RuleEvent) -> Notification {
         let rule = self.state.rule();
-        let notice = Notification {
+        Notification {
             rule: rule.name.clone(),
             taint: rule.taint.to_string(),
             dry_run: rule.dry_run,
             node_uid: self.state.uid().map(str::to_owned),
             waits_for: self.state.waits_for(self.gates.waits_for()),
             event,
-        };
-        if has_room {
-            self.notifier.notify(&notice);
-        } else {
-            self.notifier.count(&notice);
         }
     }
 

@@ -4,10 +4,9 @@ use std::time::Instant;
 
 use tracing::{debug, error, info, warn};
 
-use super::slot::Answer;
 use super::{Agent, Options};
-use crate::node;
-use crate::node::self_check::{AccountState, Finding, Probe, SelfCheck};
+use crate::node::self_check::{AccountState, Probe, SelfCheck};
+use crate::node::{self, Answer, Next};
 use crate::status::PolicyStatus;
 
 const REMEDY: &str = "apply the policies that untaint manifests writes; see Is the account held? in docs/security.md";
@@ -21,27 +20,22 @@ pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
 impl Agent<'_> {
     /// Sends the dry run if it is due and nothing else is under way.
     pub(super) fn send_self_check(&mut self, now: Instant) {
+        if !self.slots.self_check.is_idle() {
+            return;
+        }
         let may_ask = self.slots.taints.is_idle()
             && self.slots.last_look.is_idle()
             && self.slots.conditions.is_idle()
             && self.writes_anything()
             && self.connection.is_watching();
-        let subjects = self.self_check.as_mut().zip(self.latest.get());
-        let Some((check, node)) = subjects.filter(|_| may_ask) else {
-            self.slots.self_check.wait_until(None);
-            return;
+        let next = match (&mut self.self_check, self.latest.get()) {
+            (Some(check), Some(node)) if may_ask => check.next(now, node),
+            _ => Next::Wait(None),
         };
-        if !self.slots.self_check.is_due(now, check.due_at()) {
-            return;
-        }
-        let Some(probe) = check.look(now, node) else {
-            self.slots.self_check.wait_until(check.due_at());
-            return;
-        };
-        let (api, name) = (self.api, self.node_name.clone());
-        let (uid, operations) = (probe.uid.clone(), probe.operations.clone());
-        let answer = async move { node::dry_run(api, &name, &uid, operations).await };
-        self.slots.self_check.send(probe, answer);
+        let (api, name) = (self.api, &self.options.node_name);
+        self.slots.self_check.send_or_wait(next, |probe| {
+            node::dry_run(api, name, probe.uid.clone(), probe.operations.clone())
+        });
     }
 
     /// The answer shows a Node that does not exist, so nothing else follows from it.
@@ -50,15 +44,15 @@ impl Agent<'_> {
             return;
         };
         match check.answered(Instant::now(), probe, answer) {
-            Some(Finding::Held(by)) => info!(by, "an admission policy holds this account"),
-            Some(Finding::NotHeld) => warn!(
+            Some(AccountState::Held(by)) => info!(by, "an admission policy holds this account"),
+            Some(AccountState::NotHeld) => warn!(
                 remedy = REMEDY,
                 "no admission policy holds this account: its token can change any Node as its roles allow"
             ),
-            Some(Finding::CarriedOut) => error!(
+            Some(AccountState::DryRunIgnored(_)) => error!(
                 "the server has carried out a dry run; removing the taint again, and no longer checking whether a policy holds this account"
             ),
-            Some(Finding::Nothing(_)) | None => {
+            Some(AccountState::Unknown(_)) | None => {
                 debug!(account = ?check.account(), "checked whether a policy holds this account");
             }
         }
@@ -75,6 +69,7 @@ impl Agent<'_> {
                 AccountState::Unknown(why) => ("unknown", why.as_str()),
                 AccountState::Held(by) => ("held", by.as_str()),
                 AccountState::NotHeld => ("not-held", REMEDY),
+                AccountState::DryRunIgnored(_) => ("unknown", "the server ignores dryRun"),
             },
         };
         PolicyStatus {

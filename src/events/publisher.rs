@@ -82,10 +82,10 @@ impl Sender {
         self.on.store(on, Ordering::Relaxed);
     }
 
-    /// Queues the Event of `notice`, if it has one and Events are on.
-    pub fn send(&self, notice: &Notification) {
-        if let (Some(event), Some(node_uid)) = (event(notice), &notice.node_uid) {
-            self.enqueue(&notice.rule, node_uid, event);
+    /// Queues the Event of `notification`, if it has one and Events are on.
+    pub fn send(&self, notification: &Notification) {
+        if let (Some(event), Some(node_uid)) = (event(notification), &notification.node_uid) {
+            self.enqueue(&notification.rule, node_uid, event);
         }
     }
 

@@ -110,12 +110,12 @@ impl Counters {
     }
 
     /// Counts what happened to a rule, unless it was forgotten.
-    pub fn count(&self, notice: &Notification) {
+    pub fn count(&self, notification: &Notification) {
         let mut rules = self.rules();
-        let Some(rule) = rules.get_mut(&notice.rule) else {
+        let Some(rule) = rules.get_mut(&notification.rule) else {
             return;
         };
-        match &notice.event {
+        match &notification.event {
             RuleEvent::Removed {
                 since_seen,
                 since_ready,
@@ -127,7 +127,7 @@ impl Counters {
             }
             RuleEvent::RemovedUnanswered => rule.removals += 1,
             RuleEvent::RemovedByOther { ready: false } => rule.removals_by_others += 1,
-            RuleEvent::Denied { .. } => rule.denials += 1,
+            RuleEvent::Denied(_) => rule.denials += 1,
             RuleEvent::Fight => rule.fights += 1,
             RuleEvent::Deadline { .. } => rule.deadlines += 1,
             RuleEvent::PutBack => rule.put_backs += 1,

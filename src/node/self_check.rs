@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use json_patch::Patch;
 use k8s_openapi::api::core::v1::Taint;
 
-use super::patch;
 use super::view::NodeView;
+use super::{Answer, Next, patch};
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
 use crate::taint::{Effect, TaintMatcher};
@@ -20,7 +20,7 @@ use crate::taint::{Effect, TaintMatcher};
 pub const SIGNATURE: &str = "untaint: ";
 
 const KEY: &str = "untaint.dev/never";
-/// The mildest effect. A dry run changes nothing; see [`Finding::CarriedOut`] for a server that ignores `dryRun`.
+/// The mildest effect. A dry run changes nothing; see [`AccountState::DryRunIgnored`] for a server that ignores `dryRun`.
 const EFFECT: Effect = Effect::PreferNoSchedule;
 /// A policy comes into force some seconds after it is applied: a missing one is worth a warning only if it is still
 /// missing after this time.
@@ -49,19 +49,9 @@ pub enum AccountState {
     /// The policy that refused, as the server names it.
     Held(String),
     NotHeld,
-}
-
-/// What an answer shows.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// The policy that refused, as the server names it.
-    Held(String),
-    NotHeld,
-    /// Nothing about policies, and why.
-    Nothing(String),
     /// The server made the change: the version of the Node is another one. Only a server, or a proxy before it, that
-    /// ignores `dryRun` does so; no Kubernetes since 1.19 does.
-    CarriedOut,
+    /// ignores `dryRun` does so; no Kubernetes since 1.19 does. The agent must remove this taint.
+    DryRunIgnored(TaintMatcher),
 }
 
 #[derive(Debug)]
@@ -73,7 +63,6 @@ pub struct SelfCheck {
     /// Whether the process may end before a second look.
     once: bool,
     not_held_reported: bool,
-    leftover_taint: Option<TaintMatcher>,
 }
 
 impl SelfCheck {
@@ -85,7 +74,6 @@ impl SelfCheck {
             backoff: Backoff::new(RETRY_BASE),
             once,
             not_held_reported: false,
-            leftover_taint: None,
         }
     }
 
@@ -93,66 +81,58 @@ impl SelfCheck {
         &self.account
     }
 
-    /// When to look next; `None`: never again.
-    pub fn due_at(&self) -> Option<Instant> {
-        self.due_at
+    /// The taint that a server which ignores `dryRun` has added.
+    pub fn taint_to_remove(&self) -> Option<&TaintMatcher> {
+        match &self.account {
+            AccountState::DryRunIgnored(taint) => Some(taint),
+            _ => None,
+        }
     }
 
-    /// The taint that a server which ignores `dryRun` has left on the Node. The agent must remove it.
-    pub fn leftover_taint(&self) -> Option<&TaintMatcher> {
-        self.leftover_taint.as_ref()
-    }
-
-    /// The dry run for this Node. If the Node has the taint already, there is none, and the next look is later.
-    pub fn look(&mut self, now: Instant, node: &NodeView) -> Option<Probe> {
-        let probe = probe(node);
-        if probe.is_none() {
+    /// The dry run that is due. If the Node has the taint already, there is none, and the next look is later.
+    pub fn next(&mut self, now: Instant, node: &NodeView) -> Next<Probe> {
+        if self.due_at.is_some_and(|due_at| due_at <= now) {
+            if let Some(probe) = probe(node) {
+                return Next::Send(probe);
+            }
             self.inconclusive(now, format!("the Node has a taint {KEY}"), Duration::ZERO);
         }
-        probe
+        Next::Wait(self.due_at)
     }
 
-    /// Returns the finding if it is news.
+    /// Returns the state of the account if it is to be reported.
     pub fn answered(
         &mut self,
         now: Instant,
         probe: &Probe,
-        answer: &Result<NodeView, ApiError>,
-    ) -> Option<Finding> {
-        match judge(probe, answer) {
-            Finding::Held(message) => {
-                self.due_at = Some(now + jittered(HELD_PERIOD));
-                self.backoff.reset();
-                self.not_held_reported = false;
-                let is_known = matches!(self.account, AccountState::Held(_));
-                self.account = AccountState::Held(message.clone());
-                (!is_known).then_some(Finding::Held(message))
+        answer: &Answer,
+    ) -> Option<AccountState> {
+        let found = judge(probe, answer);
+        let is_new = match &found {
+            AccountState::Unknown(message) => {
+                let asked = answer.as_ref().err().and_then(ApiError::retry_after);
+                self.inconclusive(now, message.clone(), asked.unwrap_or_default());
+                return None;
             }
-            Finding::NotHeld => {
+            AccountState::Held(_) => {
+                self.due_at = Some(now + jittered(HELD_PERIOD));
+                self.not_held_reported = false;
+                !matches!(self.account, AccountState::Held(_))
+            }
+            AccountState::NotHeld => {
                 let again = self.account == AccountState::NotHeld || self.once;
-                self.account = AccountState::NotHeld;
-                self.backoff.reset();
                 let wait = if again { PERIOD } else { SECOND_LOOK };
                 self.due_at = Some(now + jittered(wait));
-                let is_new = again && !std::mem::replace(&mut self.not_held_reported, again);
-                is_new.then_some(Finding::NotHeld)
+                again && !std::mem::replace(&mut self.not_held_reported, again)
             }
-            Finding::Nothing(message) => {
-                let asked = answer.as_ref().err().and_then(ApiError::retry_after);
-                self.inconclusive(now, message, asked.unwrap_or_default());
-                None
-            }
-            Finding::CarriedOut => {
+            AccountState::DryRunIgnored(_) => {
                 self.due_at = None;
-                self.account = AccountState::Unknown("the server ignores dryRun".into());
-                self.leftover_taint = Some(TaintMatcher {
-                    key: KEY.into(),
-                    value: None,
-                    effect: Some(EFFECT),
-                });
-                Some(Finding::CarriedOut)
+                true
             }
-        }
+        };
+        self.backoff.reset();
+        self.account = found;
+        is_new.then(|| self.account.clone())
     }
 
     /// What is known of the account stays.
@@ -180,17 +160,21 @@ fn probe(node: &NodeView) -> Option<Probe> {
     })
 }
 
-fn judge(probe: &Probe, answer: &Result<NodeView, ApiError>) -> Finding {
+fn judge(probe: &Probe, answer: &Answer) -> AccountState {
     let is_ours = |taint: &Taint| taint.key == KEY;
     match answer {
-        Ok(node) if !node.taints.iter().any(is_ours) => Finding::Nothing(format!(
+        Ok(node) if !node.taints.iter().any(is_ours) => AccountState::Unknown(format!(
             "something takes the taint {KEY} out of the request"
         )),
-        Ok(node) if node.metadata.resource_version == probe.version => Finding::NotHeld,
-        Ok(_) => Finding::CarriedOut,
+        Ok(node) if node.metadata.resource_version == probe.version => AccountState::NotHeld,
+        Ok(_) => AccountState::DryRunIgnored(TaintMatcher {
+            key: KEY.into(),
+            value: None,
+            effect: Some(EFFECT),
+        }),
         Err(error) => match refusing_policy(error) {
-            Some(message) => Finding::Held(message),
-            None => Finding::Nothing(error.to_string()),
+            Some(message) => AccountState::Held(message),
+            None => AccountState::Unknown(error.to_string()),
         },
     }
 }

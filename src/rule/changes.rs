@@ -8,6 +8,7 @@ use super::{Decision, RuleEvent, RuleState};
 use crate::gate::State;
 use crate::node::patch::{Action, Change, Step};
 use crate::node::view::NodeView;
+use crate::node::writes::Denied;
 
 impl RuleState {
     /// Whether `change` changes the rule's taint. While it is under way, only its answer tells who did what: the rule must
@@ -70,15 +71,11 @@ impl RuleState {
             .take_if(|action| (*action == Action::Remove) == has_taint);
     }
 
-    /// The server refuses the `action`.
-    pub fn denied(&mut self, action: Action, taint: &Taint, message: &str) -> Option<RuleEvent> {
-        self.may_be_own(action, taint).then(|| {
-            self.denied = Some(message.to_owned());
-            RuleEvent::Denied {
-                action,
-                taint: taint.clone(),
-                message: message.to_owned(),
-            }
+    /// The server refuses a change.
+    pub fn denied(&mut self, denied: &Denied) -> Option<RuleEvent> {
+        self.may_be_own(denied.action, &denied.taint).then(|| {
+            self.denied = Some(denied.message.clone());
+            RuleEvent::Denied(denied.clone())
         })
     }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::PublishedCondition;
 use crate::api::ApiError;
 use crate::backoff::Backoff;
+use crate::node::Next;
 use crate::node::view::NodeView;
 use crate::rate_limit::TokenBucket;
 
@@ -35,14 +36,7 @@ pub struct Publication {
     unknown_since: Option<Instant>,
 }
 
-#[derive(Debug, PartialEq)]
-pub enum Next {
-    /// Nothing to write or, with a time, not before then.
-    Wait(Option<Instant>),
-    Send(ConditionWrite),
-}
-
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ConditionWrite {
     /// The condition's type.
     pub kind: String,
@@ -76,7 +70,7 @@ impl Publication {
         condition: &PublishedCondition,
         stale: bool,
         not_before: Option<Instant>,
-    ) -> Next {
+    ) -> Next<ConditionWrite> {
         let unknown = condition.status == "Unknown";
         self.unknown_since = unknown.then(|| self.unknown_since.unwrap_or(now));
         let Some(patch) = condition.patch(node, stale, clock) else {

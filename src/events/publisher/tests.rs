@@ -2,7 +2,7 @@ use super::*;
 use crate::api::Source;
 use crate::rule::RuleEvent;
 
-fn notice(rule: &str, event: RuleEvent) -> Notification {
+fn notification(rule: &str, event: RuleEvent) -> Notification {
     Notification {
         rule: rule.into(),
         taint: "k:NoSchedule".into(),
@@ -14,7 +14,7 @@ fn notice(rule: &str, event: RuleEvent) -> Notification {
 }
 
 fn fight() -> Notification {
-    notice("cni", RuleEvent::Fight)
+    notification("cni", RuleEvent::Fight)
 }
 
 /// Its API server is not there.
@@ -47,7 +47,7 @@ async fn events_are_made_only_while_they_are_on_and_of_what_is_worth_one() {
     sender.switch(true);
     clone.send(&fight());
     assert_eq!(queued(&mut publisher), 1);
-    clone.send(&notice("cni", RuleEvent::Tainted));
+    clone.send(&notification("cni", RuleEvent::Tainted));
     let nowhere = Notification {
         node_uid: None,
         ..fight()
@@ -76,7 +76,7 @@ async fn an_event_that_cannot_be_sent_is_given_up_after_a_minute_and_so_are_thos
     let given_up = Arc::clone(&sender.given_up);
     sender.switch(true);
     sender.send(&fight());
-    sender.send(&notice("another", RuleEvent::Fight));
+    sender.send(&notification("another", RuleEvent::Fight));
     drop(sender);
     let started = Instant::now();
     publisher.run().await;
@@ -91,7 +91,7 @@ async fn one_rule_and_reason_cannot_use_up_what_another_has() {
     let (sender, mut publisher) = away().await;
     sender.switch(true);
     let mut takes = |rule: &str, event: RuleEvent| {
-        sender.send(&notice(rule, event));
+        sender.send(&notification(rule, event));
         let waiting = publisher.waiting.try_recv().unwrap();
         publisher.is_allowed(&waiting)
     };

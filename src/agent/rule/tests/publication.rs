@@ -49,7 +49,7 @@ fn publish(rule: &mut RuleRunner, now: Instant, kind: &str) {
     rule.reconfigure(now, version);
 }
 
-fn next(rule: &mut RuleRunner, now: Instant, node: Option<&NodeView>) -> Next {
+fn next(rule: &mut RuleRunner, now: Instant, node: Option<&NodeView>) -> Next<ConditionWrite> {
     rule.next_condition(now, node, &NodeFreshness::default(), None)
 }
 
