@@ -58,19 +58,19 @@ impl RepeatFilter {
     /// The same message gets one line in this time.
     const PERIOD: Duration = Duration::from_mins(1);
 
-    /// Whether `message` is worth a line: it differs from the last one, or the last line is old.
-    pub(crate) fn is_news(&mut self, now: Instant, message: &str) -> bool {
-        let news = self
+    /// Whether to log `message`: it differs from the last one, or the last line is old.
+    pub(crate) fn should_log(&mut self, now: Instant, message: &str) -> bool {
+        let should_log = self
             .0
             .as_ref()
             .is_none_or(|(last, logged_at)| last != message || now - *logged_at >= Self::PERIOD);
-        if news {
+        if should_log {
             self.0 = Some((message.to_owned(), now));
         }
-        news
+        should_log
     }
 
-    /// Ends the failure, so that the next one is news. Returns whether there was one.
+    /// Ends the failure, so that the next one is logged. Returns whether there was one.
     pub(crate) fn end(&mut self) -> bool {
         self.0.take().is_some()
     }
@@ -92,15 +92,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_repeats_is_news_once_a_minute_and_again_after_it_was_over() {
+    fn a_message_that_repeats_is_logged_once_a_minute_and_again_after_the_failure_ended() {
         let start = Instant::now();
         let mut failure = RepeatFilter::default();
-        assert!(failure.is_news(start, "refused"));
-        assert!(!failure.is_news(start + Duration::from_secs(59), "refused"));
-        assert!(failure.is_news(start + Duration::from_mins(1), "refused"));
-        assert!(failure.is_news(start + Duration::from_secs(61), "timed out"));
+        assert!(failure.should_log(start, "refused"));
+        assert!(!failure.should_log(start + Duration::from_secs(59), "refused"));
+        assert!(failure.should_log(start + Duration::from_mins(1), "refused"));
+        assert!(failure.should_log(start + Duration::from_secs(61), "timed out"));
         assert!(failure.end());
         assert!(!failure.end());
-        assert!(failure.is_news(start + Duration::from_secs(62), "timed out"));
+        assert!(failure.should_log(start + Duration::from_secs(62), "timed out"));
     }
 }

@@ -27,7 +27,7 @@ impl ConditionWrites {
                 let asked = error.retry_after().map(|asked| now + jittered(asked));
                 self.not_before = asked.or(self.not_before);
                 let error = error.to_string();
-                if self.failure.is_news(now, &error) {
+                if self.failure.should_log(now, &error) {
                     warn!(
                         condition,
                         error, "failed to publish a condition; trying again"
@@ -48,19 +48,10 @@ impl Agent<'_> {
             return;
         }
         let (node, not_before) = (self.latest.get(), self.condition_writes.not_before);
-        let mut next = Next::Wait(None);
-        for rule in &mut self.rules {
-            let of_rule = rule.next_condition(now, node, &self.freshness, not_before);
-            next = match (next, of_rule) {
-                (Next::Wait(first), Next::Wait(second)) => {
-                    Next::Wait(first.into_iter().chain(second).min())
-                }
-                (_, send) => send,
-            };
-            if matches!(next, Next::Send(_)) {
-                break;
-            }
-        }
+        let rules = self.rules.iter_mut();
+        let next = rules.fold(Next::Wait(None), |next, rule| {
+            next.or_else(|| rule.next_condition(now, node, &self.freshness, not_before))
+        });
         let (api, name) = (self.api, &self.options.node_name);
         self.slots.conditions.send_or_wait(next, |write| {
             node::patch_status(api, name, write.uid.clone(), write.patch.clone())

@@ -42,7 +42,7 @@ impl Connection {
         };
         self.watching = false;
         let message = error.to_string();
-        if self.watch_failure.is_news(Instant::now(), &message) {
+        if self.watch_failure.should_log(Instant::now(), &message) {
             warn!(error = message, "failed to watch the node; trying again");
         }
     }
@@ -58,7 +58,7 @@ impl Connection {
         let is_trouble = error
             .code()
             .is_none_or(|code| code == 401 || code == 429 || code >= 500);
-        if is_trouble && self.request_failure.is_news(Instant::now(), &message) {
+        if is_trouble && self.request_failure.should_log(Instant::now(), &message) {
             info!(error = message, "a request did not succeed; trying again");
         } else {
             debug!(error = message, "a request did not succeed; trying again");

@@ -86,9 +86,9 @@ impl Agent<'_> {
         }
         let due_at = self.once.as_ref().and_then(Once::due_at);
         let due_at = due_at.filter(|_| self.slots.taints.is_idle());
-        let next = match (due_at, self.latest.get()) {
-            (Some(due_at), Some(node)) if due_at <= now => Next::Send(node.metadata.uid.clone()),
-            _ => Next::Wait(due_at),
+        let next = match self.latest.get().zip(due_at) {
+            Some((node, due_at)) if due_at <= now => Next::Send(node.metadata.uid.clone()),
+            later => Next::Wait(later.map(|(_, due_at)| due_at)),
         };
         let (api, name) = (self.api, &self.options.node_name);
         self.slots

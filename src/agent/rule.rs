@@ -147,14 +147,9 @@ impl RuleRunner {
         let next = self
             .publication
             .next(now, clock, node, &condition, stale, not_before);
-        match next {
-            Next::Wait(until) => {
-                // The condition changes when every gate has been open for long enough.
-                let stable_at = self.state.stable_at().filter(|at| *at > now);
-                Next::Wait(until.into_iter().chain(stable_at).min())
-            }
-            send @ Next::Send(_) => send,
-        }
+        // The condition changes when every gate has been open for long enough.
+        let stable_at = self.state.stable_at().filter(|at| *at > now);
+        next.or_else(|| Next::Wait(stable_at))
     }
 
     /// `None` before every gate has been evaluated.

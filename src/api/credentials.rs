@@ -203,7 +203,7 @@ impl Credentials {
     fn failed(&self, error: String) {
         let error = ApiError::Credentials(error).to_string();
         let now = Instant::now().into_std();
-        if self.state().failure.is_news(now, &error) {
+        if self.state().failure.should_log(now, &error) {
             warn!(
                 error,
                 "failed to read the credentials; those read before stay in use"

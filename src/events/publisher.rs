@@ -148,12 +148,7 @@ impl Publisher {
         let now = Instant::now().into_std();
         self.tokens.retain(|_, tokens| !tokens.is_full(now));
         let kind = (waiting.rule.clone(), waiting.event.reason.clone());
-        let tokens = self.tokens.entry(kind).or_insert(LIMIT);
-        let is_allowed = tokens.next_at(now).is_none();
-        if is_allowed {
-            tokens.take(now);
-        }
-        is_allowed
+        self.tokens.entry(kind).or_insert(LIMIT).try_take(now)
     }
 
     /// Tries until it succeeds, cannot succeed, or the Event is too old.
@@ -234,7 +229,7 @@ impl Publisher {
         let asked = jittered(error.retry_after().unwrap_or_default());
         self.next_at = now + self.backoff.next(RETRY_CAP).max(asked);
         let message = error.to_string();
-        if !self.failure.is_news(now.into_std(), &message) {
+        if !self.failure.should_log(now.into_std(), &message) {
             debug!(error = message, "failed to publish an Event");
             return;
         }

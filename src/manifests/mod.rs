@@ -14,6 +14,7 @@ pub use account::{Account, OWN};
 pub use policy::{Enforcement, Tenants};
 pub use workload::MountError;
 
+use clap::ValueEnum;
 use thiserror::Error;
 
 use self::policy::MOST_CHARACTERS;
@@ -23,19 +24,19 @@ use crate::config::{Check, Configuration, Gate, ObservedObject, Rule};
 const HEAD: &str =
     "# Written by `untaint manifests`. Do not edit: change the configuration and run it again.\n\n";
 
-/// The parts of an installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The parts of an installation. The comments are in `--help`, as are those of [`Form`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// The roles and their bindings.
     Rbac,
     /// The admission policies and their bindings.
     Policy,
-    /// The pods, their configuration and, where they are untaint's own, their ServiceAccount and Namespace.
+    /// The pods and their configuration. With the form daemonset, also their ServiceAccount and Namespace.
     Workload,
 }
 
-/// How untaint gets to the nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How untaint runs on the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// A DaemonSet of its own.
     Daemonset,
@@ -43,21 +44,11 @@ pub enum Form {
     Sidecar,
     /// An init container in any DaemonSet, after the one that does the work.
     InitContainer,
-    /// A postStart hook of a container whose image is not ours.
+    /// A postStart hook of a container with any image.
     PostStart,
 }
 
 impl Form {
-    /// The name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Daemonset => "daemonset",
-            Self::Sidecar => "sidecar",
-            Self::InitContainer => "init-container",
-            Self::PostStart => "post-start",
-        }
-    }
-
     /// Whether only untaint uses the ServiceAccount. Otherwise, it has other permissions for the other programs in its
     /// pods.
     pub fn has_own_account(self) -> bool {
@@ -71,12 +62,12 @@ pub enum RenderError {
     /// A gate looks at a place that cannot be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
-    /// The account of the form daemonset. The policies of two forms for one account would replace each other.
+    /// The account is that of the form daemonset. The policies of two forms for one account would replace each other.
     #[error(
-        "the form {0} is for the pods of another program: name their account by --namespace and --service-account; \
+        "this form is for the pods of another program: name their account by --namespace and --service-account; \
          {OWN}:{OWN} is the account of the form daemonset"
     )]
-    OwnAccount(&'static str),
+    OwnAccount,
     /// Every configured taint has the effect `PreferNoSchedule`.
     #[error(
         "--toleration-policy has no taint to protect: all rules have the effect PreferNoSchedule, which keeps no pod away"
@@ -123,7 +114,7 @@ impl Manifests {
     /// The parts as one stream of YAML documents.
     pub fn render(&self, parts: &[Part]) -> Result<String, RenderError> {
         if self.account.is_own() && !self.form.has_own_account() {
-            return Err(RenderError::OwnAccount(self.form.as_str()));
+            return Err(RenderError::OwnAccount);
         }
         let mut documents = Vec::new();
         if parts.contains(&Part::Workload) {

@@ -1,14 +1,15 @@
 //! Templates of YAML documents, and strings in YAML.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Values for the names in templates.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Values(Vec<(&'static str, String)>);
+pub(super) struct Values(BTreeMap<&'static str, String>);
 
 impl Values {
     pub(super) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.0.push((name, value.into()));
+        self.0.insert(name, value.into());
         self
     }
 
@@ -19,8 +20,8 @@ impl Values {
     }
 
     /// The template with the values instead of `{{name}}`. A value that is alone on its line may have several lines,
-    /// which get the indentation of the name, or none. Lines that begin with `##` are comments on the template and are
-    /// dropped.
+    /// which get the indentation of the name, or none. Placeholders in values stay, and so do those without a value.
+    /// Lines that begin with `##` are comments on the template and are dropped.
     pub(super) fn fill(&self, template: &str) -> String {
         let mut filled = String::new();
         for line in template.lines() {
@@ -28,35 +29,28 @@ impl Values {
             if content.starts_with("##") {
                 continue;
             }
-            let block = self.0.iter().find(|(name, _)| content == placeholder(name));
-            if let Some((_, block)) = block {
-                filled.push_str(&indent(block, line.len() - content.len()));
-                continue;
+            let name = content.strip_prefix("{{");
+            let name = name.and_then(|name| name.strip_suffix("}}"));
+            if let Some(block) = name.and_then(|name| self.0.get(name)) {
+                filled += &indent(block, line.len() - content.len());
+            } else {
+                filled += &self.fill_line(line);
+                filled.push('\n');
             }
-            filled.push_str(&self.fill_line(line));
-            filled.push('\n');
         }
         filled
     }
 
-    /// Does not fill placeholders in values.
     fn fill_line(&self, line: &str) -> String {
         let Some((before, rest)) = line.split_once("{{") else {
             return line.to_owned();
         };
-        let known = self.0.iter().find_map(|(name, value)| {
-            let after = rest.strip_prefix(name)?.strip_prefix("}}")?;
-            Some((value, after))
-        });
-        match known {
+        let end = rest.split_once("}}");
+        match end.and_then(|(name, after)| Some((self.0.get(name)?, after))) {
             Some((value, after)) => format!("{before}{value}{}", self.fill_line(after)),
             None => format!("{before}{{{{{}", self.fill_line(rest)),
         }
     }
-}
-
-fn placeholder(name: &str) -> String {
-    format!("{{{{{name}}}}}")
 }
 
 /// Words that are not strings for readers of YAML 1.1, such as kubectl.
@@ -118,8 +112,6 @@ pub(super) fn literal(text: &str, spaces: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]

@@ -27,6 +27,19 @@ pub enum Next<R> {
     Send(R),
 }
 
+impl<R> Next<R> {
+    /// The first request of the two or, without any, the earlier time.
+    pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        let Self::Wait(first) = self else {
+            return self;
+        };
+        match other() {
+            Self::Wait(second) => Self::Wait(first.into_iter().chain(second).min()),
+            send @ Self::Send(_) => send,
+        }
+    }
+}
+
 /// `fieldManager` of every write.
 pub const FIELD_MANAGER: &str = "untaint";
 

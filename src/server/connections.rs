@@ -45,7 +45,7 @@ pub async fn serve(address: SocketAddr, sources: Sources) {
             // Only that connection failed.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(error) => {
-                if failure.is_news(Instant::now(), &error.to_string()) {
+                if failure.should_log(Instant::now(), &error.to_string()) {
                     warn!(%error, "failed to accept a connection; trying again");
                 }
                 sleep(ACCEPT_RETRY).await;
@@ -62,7 +62,7 @@ async fn listen(address: SocketAddr) -> TcpListener {
                 info!(%address, "listening");
                 return listener;
             }
-            Err(error) if failure.is_news(Instant::now(), &error.to_string()) => {
+            Err(error) if failure.should_log(Instant::now(), &error.to_string()) => {
                 warn!(%address, %error, "failed to listen; trying again");
             }
             Err(_) => {}

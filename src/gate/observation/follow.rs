@@ -91,7 +91,7 @@ async fn apply<T: Object>(
             Some(WatchUpdate::Ended(Some(error))) => {
                 is_synced = false;
                 let error = error.to_string();
-                if failure.is_news(Instant::now(), &error) {
+                if failure.should_log(Instant::now(), &error) {
                     warn!(path, error, "failed to watch for a gate; trying again");
                 }
                 let reason = format!("cannot watch {path}: {error}");

@@ -12,7 +12,7 @@ use crate::manifests::yaml::scalar;
 /// Every container has these, with the same content.
 const IN_EVERY_CONTAINER: [&str; 2] = ["/proc", "/sys"];
 
-/// Where no read-only directory of the host can be mounted, nor around it or below it.
+/// No read-only directory of the host can be mounted at these paths, around them or below them.
 const TAKEN: [&str; 5] = [
     // Mounted by the manifests.
     "/etc/untaint",
