@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_accounts_share_a_name_of_what_is_made_for_them() {
+    fn the_objects_of_different_accounts_have_different_names() {
         let accounts = [
             "untaint:untaint",
             "a:b",

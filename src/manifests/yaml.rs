@@ -53,7 +53,7 @@ impl Values {
     }
 }
 
-/// Words that are not strings for readers of YAML 1.1, such as kubectl.
+/// Words that readers of YAML 1.1, for example kubectl, do not read as strings.
 const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 
 /// A string on one line, in quotes if it would be read as something else without them.
@@ -106,7 +106,7 @@ pub(super) fn literal(text: &str, spaces: usize) -> String {
     if !text.ends_with('\n') || text.ends_with("\n\n") || text == "\n" || !text.chars().all(fits) {
         return format!(" {}", quoted(text));
     }
-    // The number says where the text begins, as its first line may begin with spaces.
+    // The number is the indentation: the first line of the text may begin with spaces.
     format!(" |2\n{}", indent(text, spaces).trim_end_matches('\n'))
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     /// kubectl would make a space of a line break.
     #[test]
-    fn nothing_is_left_as_it_is_that_readers_of_yaml_1_1_take_for_something_else() {
+    fn characters_that_yaml_1_1_reads_differently_are_escaped() {
         let text = "a\u{85}b\u{2028}c\u{2029}d\u{feff}e\n";
         let expected = r#""a\u0085b\u2028c\u2029d\ufeffe\n""#;
         assert_eq!(scalar(text), expected);
