@@ -3,9 +3,9 @@
 //! The modules below are in layers. A module uses modules of the layers above its own in this file and no others; `make lint`
 //! checks that (`tests/docs/layers.rs`). So data flows one way: [`config`] → [`gate`] → [`rule`] (the decision) →
 //! [`node`] (the write) → [`status`] → [`metrics`], [`events`] and [`server`]. Only [`agent`] composes.
-//! CONTRIBUTING.md says what is where.
+//! CONTRIBUTING.md lists where each behaviour is.
 
-// What everything else stands on. It knows nothing of Kubernetes.
+// The base of everything else. It knows nothing of Kubernetes.
 pub mod backoff;
 mod blocking;
 pub mod boot;
@@ -18,7 +18,7 @@ pub(crate) mod syntax;
 
 pub mod taint;
 
-// What is asked for, and what a CNI directory means.
+// The configuration, and what a CNI directory means.
 pub mod config;
 
 pub mod conflist;
@@ -28,12 +28,12 @@ pub mod api;
 
 pub mod node;
 
-// Gates, and what is decided by them.
+// Gates, and the decision.
 pub mod gate;
 
 pub mod rule;
 
-// What people see.
+// What operators see.
 pub mod status;
 
 pub mod events;

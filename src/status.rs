@@ -81,7 +81,7 @@ pub struct RuleStatus {
     /// See [`crate::rule::Decision`].
     pub decision: &'static str,
     pub meaning: &'static str,
-    /// Whether the rule has done all that it does with the Node as it is.
+    /// Whether the rule has nothing left to do with the Node as it is.
     pub done: bool,
     /// Of the decision.
     pub since: Timestamp,

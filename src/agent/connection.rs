@@ -52,7 +52,7 @@ impl Connection {
         self.request_failure.end();
     }
 
-    /// Whoever acts on a 4xx, such as a conflict or a denial, logs what follows.
+    /// Logs trouble at `info`. For a conflict or a denial, the code that acts on it logs what follows.
     pub(super) fn request_failed(&mut self, error: &ApiError) {
         let message = error.to_string();
         let is_trouble = error

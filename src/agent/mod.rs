@@ -68,7 +68,7 @@ pub struct Options {
 /// The loop answers while it is alive.
 pub type Ping = oneshot::Sender<()>;
 
-/// Runs for ever or, with [`Options::once`], until the Node is free of the configured taints. Follows the configuration
+/// Runs without end or, with [`Options::once`], until the Node is free of the configured taints. Follows the configuration
 /// `loaded`, and then those that come by `reloads`.
 pub async fn run(
     loaded: Loaded,
@@ -94,11 +94,10 @@ struct Agent<'a> {
     options: &'a Options,
     configuration: ConfigurationStatus,
     rules: Vec<RuleRunner>,
-    /// For the gates of later rules.
+    /// For the gates of new rules.
     context: GateContext,
     notifier: Notifier,
     latest: Latest,
-    /// Judges what of the Node was written since the boot.
     freshness_tracker: FreshnessTracker,
     freshness: NodeFreshness,
     node_seen: bool,
@@ -109,7 +108,7 @@ struct Agent<'a> {
     once: Option<Once>,
     slots: Slots<'a>,
     renewal: Renewal,
-    /// While open gates count for something, the loop must wake by then.
+    /// While a decision counts on open gates, the loop must wake by then.
     alive_until: Option<Instant>,
     urgent: watch::Sender<bool>,
     connection: Connection,
@@ -221,13 +220,13 @@ impl<'a> Agent<'a> {
         if self.alive_until.is_some_and(|limit| now > limit + PAUSE) {
             warn!("the process was paused; evaluating the gates again");
             for rule in &mut self.rules {
-                rule.state.paused(now);
+                rule.state.start_afresh(now);
             }
         }
     }
 
-    /// All rules decide, except those whose taint is in the change under way: what happens to it may be the agent's own
-    /// doing, and the answer shows that.
+    /// All rules decide, except those whose taint is in the change under way: only the answer shows whether the agent changed
+    /// the taint.
     fn step(&mut self, now: Instant) {
         let snapshot = NodeSnapshot {
             node: self.latest.get().cloned(),

@@ -1,4 +1,4 @@
-//! The agent's requests beside the watch: what is sent next, when the loop wakes for it, and what every answer leads to.
+//! The agent's requests besides the watch: what is sent next, when the loop wakes for it, and what every answer changes.
 
 use std::time::Instant;
 
@@ -73,7 +73,7 @@ impl Agent<'_> {
         times.chain(slots.into_iter().flatten()).min()
     }
 
-    /// Records the Node of an answer to a request about the Node with this `uid`, unless that one is gone meanwhile.
+    /// Records the answer to a request about the Node with this `uid`, unless another Node is known by now.
     pub(super) fn observe_answer(&mut self, uid: &str, answer: Answer) {
         match answer {
             Ok(node) => {

@@ -27,13 +27,13 @@ pub(super) struct RuleRunner {
     gates: RuleGates,
     pub(super) publication: Publication,
     notifier: Notifier,
-    /// Since when the decision has been what it is.
+    /// When the decision last changed.
     since: Timestamp,
     last_removal: Option<Timestamp>,
     last_put_back: Option<Timestamp>,
     /// A taint that flaps must not fill the log.
     allowance: TokenBucket,
-    /// For a deadline or a fight, which are rare and important.
+    /// For long waits, deadlines and fights, which are rare and important.
     rare_allowance: TokenBucket,
 }
 
@@ -69,7 +69,7 @@ impl RuleRunner {
         self.state.reconfigure(now, rule, self.gates.together());
     }
 
-    /// Whether the rule waits for its taint's change, which is under way.
+    /// Whether `change`, which is under way, changes the rule's taint. Then the rule does not decide before the answer.
     pub(super) fn is_changed_by(&self, change: Option<&Change>) -> bool {
         change.is_some_and(|change| self.state.is_changed_by(change))
     }
@@ -85,7 +85,7 @@ impl RuleRunner {
         times.into_iter().flatten().min()
     }
 
-    /// Decides again, and runs the gates or lets them rest by the decision.
+    /// Decides again, and starts or stops the gates by the decision.
     pub(super) fn step(&mut self, now: Instant, snapshot: &NodeSnapshot) {
         // After a pause, a new round begins before anything is decided: the one before does not count.
         self.run_gates(now, snapshot);

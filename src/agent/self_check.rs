@@ -11,7 +11,7 @@ use crate::status::PolicyStatus;
 
 const REMEDY: &str = "apply the policies that untaint manifests writes; see Is the account held? in docs/security.md";
 
-/// `None` where it is switched off, and where nothing is written.
+/// `None` if the check is switched off or nothing is written.
 pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
     let is_wanted = options.policy_check && !options.dry_run;
     is_wanted.then(|| SelfCheck::new(Instant::now(), options.once.is_some()))
@@ -38,7 +38,7 @@ impl Agent<'_> {
         });
     }
 
-    /// The answer shows a Node that does not exist, so nothing else follows from it.
+    /// The answer to a dry run shows a Node that does not exist, so the agent does not record it.
     pub(super) fn self_check_answered(&mut self, probe: &Probe, answer: &Answer) {
         let Some(check) = &mut self.self_check else {
             return;

@@ -12,7 +12,7 @@ type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
 /// At most one request of a kind is under way at a time.
 pub(super) struct Slot<'a, R> {
     under_way: Option<(R, Answering<'a>)>,
-    /// When there is something to send by time alone; `None` while a request is under way.
+    /// When the next request is due by time alone; `None` while a request is under way.
     due_at: Option<Instant>,
     /// Whether the server refused the credentials of the last request.
     refused: bool,
@@ -42,7 +42,7 @@ impl<'a, R> Slot<'a, R> {
         self.due_at
     }
 
-    /// What an idle slot does next.
+    /// Sends the next request, or waits for it. Call it only while the slot is idle.
     pub(super) fn send_or_wait<F: Future<Output = Answer> + 'a>(
         &mut self,
         next: Next<R>,
@@ -63,7 +63,7 @@ impl<'a, R> Slot<'a, R> {
         self.refused && self.due_at.is_some()
     }
 
-    /// The credentials have changed. Returns whether the last request was refused for those before.
+    /// The credentials have changed. Returns whether the server refused the old ones for the last request.
     pub(super) fn credentials_renewed(&mut self) -> bool {
         std::mem::take(&mut self.refused)
     }

@@ -1,4 +1,4 @@
-//! Changes of taints: what is sent next, and what the answers lead to.
+//! Changes of taints: what is sent next, and what the answers change.
 
 use std::time::Instant;
 

@@ -22,7 +22,7 @@ use crate::blocking::joined;
 use crate::cli::{Command, Exit};
 use crate::gate::probe::exec;
 
-/// After this time, the log says that a file system does not answer.
+/// After this time, untaint logs that a file system does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs `command` until it is done, or until SIGTERM or SIGINT. PID 1 has no default action for signals, so every command
@@ -71,7 +71,7 @@ async fn print(text: impl Into<String>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Runs `work` on another thread. It may block for ever, and signals and time-outs must still end the program.
+/// Runs `work` on another thread: it may block without end, and signals and time-outs must still end the program.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     joined(&mut spawn_blocking(work)).await
 }

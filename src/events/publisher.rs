@@ -19,9 +19,9 @@ use crate::backoff::{Backoff, jittered};
 use crate::rate_limit::{RepeatFilter, TokenBucket};
 use crate::rule::Notification;
 
-/// The API server's limit for `reportingInstance`, in characters.
+/// The API server's limit for `reportingInstance`, in bytes. The name of a Node is ASCII.
 const MAX_INSTANCE: usize = 128;
-/// Events that wait to be sent. More are dropped. The queue fills only while the API server is away.
+/// The number of Events that can wait to be sent. More are dropped. The queue fills only while the API server is away.
 const QUEUE: usize = 64;
 /// An Event that could not be sent within this time is dropped, as its timestamp would be the time of sending.
 const MAX_AGE: Duration = Duration::from_mins(1);
@@ -131,7 +131,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Runs until every [`Sender`] is gone and the queue is empty.
+    /// Runs until every [`Sender`] is dropped and the queue is empty.
     pub async fn run(mut self) {
         while let Some(waiting) = self.waiting.recv().await {
             if self.is_allowed(&waiting) {

@@ -31,7 +31,7 @@ fn deadline(action: DeadlineAction) -> RuleEvent {
 }
 
 #[test]
-fn each_notification_that_is_worth_an_event_has_one_that_says_what_happened() {
+fn each_notification_with_an_event_describes_what_happened() {
     let removed = |value| RuleEvent::Removed {
         taint: taint(value),
         since_seen: None,
@@ -109,7 +109,7 @@ fn each_notification_that_is_worth_an_event_has_one_that_says_what_happened() {
         .filter(|it| *it != Reason::ReloadFailed)
     {
         assert!(
-            table.iter().any(|(_, told, _)| *told == reason),
+            table.iter().any(|(_, has_event, _)| *has_event == reason),
             "{reason:?}"
         );
     }
@@ -124,7 +124,7 @@ fn each_notification_that_is_worth_an_event_has_one_that_says_what_happened() {
 }
 
 #[test]
-fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
+fn expected_changes_changes_reported_elsewhere_and_dry_runs_have_no_event() {
     for what in [
         RuleEvent::Tainted,
         RuleEvent::RemovedByOther { ready: true },
@@ -142,7 +142,7 @@ fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
     assert!(event(&dry_run).is_none());
 }
 
-/// What gates and servers say comes from outside.
+/// The messages of gates and servers come from outside.
 #[test]
 fn a_hostile_reason_is_cut_and_clean() {
     for text in ["\u{1b}[31m\n\r\0\u{202e}x".repeat(500), "😀ö".repeat(5000)] {
@@ -160,7 +160,7 @@ fn a_hostile_reason_is_cut_and_clean() {
 }
 
 #[test]
-fn a_bad_file_has_an_event_that_says_what_is_wrong_in_one_line() {
+fn a_bad_file_has_an_event_with_all_problems_in_one_line() {
     let event = bad_file("config.yaml:3:1: rules: is missing\nconfig.yaml:4:1: x: unknown field");
     assert_eq!(event.reason, "ReloadFailed");
     assert_eq!(event.type_, EventType::Warning);

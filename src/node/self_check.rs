@@ -2,8 +2,8 @@
 //! `untaint manifests` refuses shows that. If another policy refuses the change, that does not show what else the account
 //! may do. Pure.
 //!
-//! The change adds a taint that no rule can allow, whatever account the policy is for: a rule puts back only `NoSchedule`
-//! taints. The change must be valid, because the server asks policies last.
+//! The change adds a taint that no rule of any account can allow: a rule puts back only `NoSchedule` taints. The change
+//! must be valid, because the server evaluates policies last.
 
 use std::time::{Duration, Instant};
 
@@ -25,9 +25,9 @@ const EFFECT: Effect = Effect::PreferNoSchedule;
 /// A policy comes into force some seconds after it is applied: a missing one is worth a warning only if it is still
 /// missing after this time.
 const SECOND_LOOK: Duration = Duration::from_secs(10);
-/// How often to look for a missing policy.
+/// The time between dry runs while a policy is missing.
 const PERIOD: Duration = Duration::from_mins(5);
-/// How often to look whether the policy is still there: three requests a second of 10,000 nodes.
+/// The time between dry runs while a policy holds the account: 10,000 nodes send three requests a second.
 const HELD_PERIOD: Duration = Duration::from_hours(1);
 const RETRY_BASE: Duration = Duration::from_secs(2);
 
@@ -57,16 +57,16 @@ pub enum AccountState {
 #[derive(Debug)]
 pub struct SelfCheck {
     account: AccountState,
-    /// `None`: never again.
+    /// When the next dry run is due; `None` for no more dry runs.
     due_at: Option<Instant>,
     backoff: Backoff,
-    /// Whether the process may end before a second look.
+    /// Whether the process may end before a second dry run.
     once: bool,
     not_held_reported: bool,
 }
 
 impl SelfCheck {
-    /// Looks from `now` on. `once`: the process may end before a second look.
+    /// The first dry run is due `now`. `once`: the process may end before a second one.
     pub fn new(now: Instant, once: bool) -> Self {
         Self {
             account: AccountState::Unknown("not asked yet".into()),
@@ -135,7 +135,7 @@ impl SelfCheck {
         is_new.then(|| self.account.clone())
     }
 
-    /// What is known of the account stays.
+    /// The state of the account stays as it is known.
     fn inconclusive(&mut self, now: Instant, message: String, asked: Duration) {
         if let AccountState::Unknown(known) = &mut self.account {
             *known = message;

@@ -58,8 +58,8 @@ enum MustRead {
     No,
     /// What is known of it may be outdated.
     BeforeNextPatch,
-    /// A change may have taken effect. The agent must know that even if nothing else is wanted: otherwise it would take
-    /// somebody else's later change for its own.
+    /// A change may have taken effect. The agent must find out even if nothing else is wanted. Otherwise, it would report
+    /// somebody else's later change as its own.
     AtOnce,
 }
 
@@ -91,7 +91,7 @@ impl Writes {
     pub fn next(&mut self, now: Instant, node: &NodeView, wanted: &Wanted<'_>) -> Next<Request> {
         self.denials.retain(|step, _| match step.action {
             Action::Remove => step.is_pending(node),
-            // What is to be put back months later is another matter.
+            // A put-back that is due months later is not the one that was denied.
             Action::PutBack => wanted
                 .changes(node, |wanted| wanted == step)
                 .next()
@@ -164,7 +164,7 @@ impl Writes {
     pub fn got(&mut self, now: Instant, wanted: &Wanted<'_>, answer: &Answer) -> Option<Denied> {
         let node = match answer {
             Ok(node) => Some(node),
-            // The agent may not read it: what the watch delivers must do, and a refusal counts as it is.
+            // The agent may not read the Node. It uses what the watch delivers, and the refusal counts.
             Err(error) if is_denied(error) => None,
             Err(error) => {
                 self.retry(now, least_wait(error));
@@ -181,7 +181,7 @@ impl Writes {
         let steps: Vec<_> = refused.steps().collect();
         let again = node.map(|node| wanted.changes(node, |step| steps.contains(step)).next());
         if again.is_some_and(|again| again.as_ref() != Some(&refused)) {
-            // The Node was another one when the server refused: try what is right now.
+            // The Node has changed since the refusal. Try the change that is right now.
             self.retry(now, Duration::ZERO);
             return None;
         }
@@ -191,7 +191,7 @@ impl Writes {
         for step in steps {
             self.denials
                 .entry(step)
-                // Refused once more although it was alone: never without a wait.
+                // It was refused again although it was alone: never try again without a wait.
                 .and_modify(|denial| denial.postpone(now))
                 .or_insert_with(|| Denial::new(now));
         }
@@ -203,7 +203,7 @@ impl Writes {
         self.not_before = None;
     }
 
-    /// After a reload, earlier refusals are no reason to wait.
+    /// Call it after a reload: earlier refusals are then no reason to wait.
     pub fn forget_denials(&mut self) {
         self.denials.clear();
     }

@@ -39,7 +39,7 @@ pub enum RuleEvent {
         action: Action,
         taint: Taint,
     },
-    /// The taint is gone after a removal whose answer was lost. The agent most likely removed it.
+    /// The taint is absent after a removal whose answer was lost. Most likely, the agent removed it.
     RemovedUnanswered,
     /// The taint has been on the Node for a long time.
     LongWait,

@@ -18,8 +18,9 @@ const RETRY_CAP: Duration = Duration::from_mins(1);
 /// The time between two writes if only the message is new. It may have a number that changes with every evaluation.
 const MESSAGE_PERIOD: Duration = Duration::from_mins(1);
 
-/// How long gates must have been unknown before the condition says so. A broken watch is up again in less time, and
-/// whoever acts on conditions must not act on that. The node controller waits as long for a kubelet.
+/// How long gates must have been unknown before the condition is `Unknown`. A broken watch is up again in less time, and
+/// programs that act on conditions must not act on that. The node controller waits for a kubelet about as long: 40 s, and
+/// 50 s from Kubernetes 1.32 on.
 const UNKNOWN_GRACE: Duration = Duration::from_secs(40);
 
 /// The writes of one condition.
@@ -95,7 +96,7 @@ impl Publication {
         }
     }
 
-    /// There is nothing to write: no Node, or nothing to say of it.
+    /// There is nothing to write: there is no Node, or no condition for it.
     pub fn nothing_to_write(&mut self) {
         self.failure = None;
     }

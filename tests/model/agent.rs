@@ -120,7 +120,7 @@ impl Agent {
 
     pub(crate) fn paused(&mut self, now: Instant) {
         for rule in &mut self.rules {
-            rule.state.paused(now);
+            rule.state.start_afresh(now);
             rule.reference.paused();
         }
     }

@@ -39,7 +39,7 @@ fn queued(publisher: &mut Publisher) -> usize {
 }
 
 #[tokio::test]
-async fn events_are_made_only_while_they_are_on_and_of_what_is_worth_one() {
+async fn events_are_queued_only_while_they_are_on_and_for_notifications_that_have_one() {
     let (sender, mut publisher) = away().await;
     let clone = sender.clone();
     sender.send(&fight());
@@ -82,7 +82,7 @@ async fn an_event_that_cannot_be_sent_is_given_up_after_a_minute_and_so_are_thos
     publisher.run().await;
     let elapsed = started.elapsed();
     assert!((60..120).contains(&elapsed.as_secs()), "{elapsed:?}");
-    // No line tells of them: there is one a minute, and it came first.
+    // No line reports them: there is one line a minute, and it came first.
     assert_eq!(given_up.load(Ordering::Relaxed), 2);
 }
 
@@ -106,7 +106,7 @@ async fn one_rule_and_reason_cannot_use_up_what_another_has() {
 }
 
 #[test]
-fn what_the_server_finds_wrong_is_wrong_for_ever_and_all_else_is_temporary() {
+fn only_a_request_that_the_server_calls_invalid_is_not_tried_again() {
     let refused = |code| ApiError::Refused {
         code,
         message: String::new(),

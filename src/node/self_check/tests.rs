@@ -127,8 +127,8 @@ fn a_policy_that_holds_is_reported_once_and_looked_for_every_hour() {
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
     let words = &DENIED[DENIED.find("Validating").unwrap()..];
-    let news = check.answered(now, &probe, &refused(422, DENIED));
-    assert_eq!(news, Some(AccountState::Held(words.into())));
+    let reported = check.answered(now, &probe, &refused(422, DENIED));
+    assert_eq!(reported, Some(AccountState::Held(words.into())));
     for answer in [
         refused(422, DENIED),
         refused(503, "later"),
@@ -192,8 +192,11 @@ fn a_missing_policy_is_reported_once_at_the_second_look_and_looked_for_every_few
         assert!(PERIOD <= wait && wait <= PERIOD * 3 / 2, "{wait:?}");
         assert_eq!(check.answered(now, &probe, &Ok(tried())), None);
     }
-    let news = check.answered(now, &probe, &refused(422, DENIED));
-    assert!(matches!(news, Some(AccountState::Held(_))), "{news:?}");
+    let reported = check.answered(now, &probe, &refused(422, DENIED));
+    assert!(
+        matches!(reported, Some(AccountState::Held(_))),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn run_once_reports_a_missing_policy_at_the_first_look() {
 }
 
 #[test]
-fn without_an_answer_it_is_asked_ever_more_rarely_and_not_before_the_server_wants_it() {
+fn without_a_result_dry_runs_become_rarer_and_respect_retry_after() {
     let now = Instant::now();
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
@@ -238,9 +241,9 @@ fn after_a_server_carries_out_a_dry_run_its_taint_is_removed_and_there_is_no_oth
     let mut check = SelfCheck::new(now, false);
     let probe = looked(now, &mut check);
     let tainted = node("8", &[("a", "NoSchedule"), (KEY, "PreferNoSchedule")]);
-    let news = check.answered(now, &probe, &Ok(tainted.clone()));
+    let reported = check.answered(now, &probe, &Ok(tainted.clone()));
     assert_eq!(
-        (news, check.due_at),
+        (reported, check.due_at),
         (Some(AccountState::DryRunIgnored(own_taint())), None)
     );
     let matches: Vec<_> = tainted

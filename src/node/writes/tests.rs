@@ -133,7 +133,7 @@ fn all_ready_taints_go_in_one_patch() {
 }
 
 #[test]
-fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_without_end() {
+fn after_each_conflict_or_failed_test_the_node_is_read_and_the_patch_is_computed_again() {
     for answer in [refused(409, true), refused(422, false)] {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
@@ -159,7 +159,7 @@ fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_wi
 }
 
 #[test]
-fn an_unknown_outcome_has_the_node_read_before_anything_is_sent_again() {
+fn after_an_unknown_outcome_the_node_is_read_before_anything_is_sent_again() {
     for answer in [
         lost(),
         refused(500, false),
@@ -198,7 +198,7 @@ fn after_a_removal_that_was_canceled_the_node_is_read_before_anything_is_sent() 
 }
 
 #[test]
-fn a_server_that_asks_to_be_left_alone_is_and_is_not_read_instead() {
+fn after_a_429_nothing_is_sent_before_retry_after_and_no_read_replaces_it() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     for _ in 0..3 {
@@ -225,7 +225,7 @@ fn a_gate_that_flaps_does_not_shorten_the_wait_that_the_server_asked_for() {
 }
 
 #[test]
-fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
+fn a_gate_that_closes_meanwhile_does_not_replace_the_read() {
     for (answer, at_once) in [(lost(), get()), (refused(409, false), Next::Wait(None))] {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);

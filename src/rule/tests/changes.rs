@@ -142,7 +142,7 @@ fn a_denial_is_known_until_the_change_is_accepted_or_the_taint_is_gone() {
 }
 
 #[test]
-fn what_a_rule_waits_for_is_a_gate_or_else_what_keeps_it_from_the_removal() {
+fn a_rule_waits_for_its_gates_or_for_what_keeps_it_from_the_removal() {
     let now = Instant::now();
     let (mut state, change) = ready(now);
     assert_eq!(state.waits_for("agent: 503".into()), "agent: 503");

@@ -4,7 +4,7 @@ use super::*;
 use crate::node::writes::denial::{DENIED_BASE, DENIED_CAP};
 
 #[test]
-fn a_denial_is_told_once_and_tried_again_ever_more_rarely() {
+fn a_denial_is_reported_once_and_tried_again_less_and_less_often() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     let mut firsts = Vec::new();
@@ -32,7 +32,7 @@ fn a_denial_is_told_once_and_tried_again_ever_more_rarely() {
     let removal = scene.due_removal(&tainted);
     assert!(
         scene.sent(&removal, &Ok(node(2, &[]))) == MustRead::No,
-        "recovers unaided"
+        "recovers by itself"
     );
 }
 
@@ -83,7 +83,7 @@ fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
 }
 
 #[test]
-fn a_refusal_of_a_node_that_may_not_be_read_either_is_told_at_once_and_tried_again_soon() {
+fn a_refusal_for_a_node_that_may_not_be_read_is_reported_at_once_and_tried_again_soon() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     let removal = scene.due_removal(&tainted);
@@ -183,7 +183,7 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
 }
 
 #[test]
-fn a_taint_that_is_gone_and_comes_back_has_no_denial_to_wait_for() {
+fn a_taint_that_was_absent_and_comes_back_waits_for_no_denial() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     scene.deny(&tainted);
@@ -192,9 +192,9 @@ fn a_taint_that_is_gone_and_comes_back_has_no_denial_to_wait_for() {
     assert!(matches!(scene.next(&node(3, &["one"])), Next::Send(_)));
 }
 
-/// Put back by two rules, say, that differ in the value alone: taken one by one they are still both.
+/// Two rules that differ only in the value: each step alone still selects both.
 #[test]
-fn several_that_cannot_be_told_apart_are_not_tried_again_and_again_without_a_wait() {
+fn several_put_backs_with_the_same_key_and_effect_are_not_tried_again_without_a_wait() {
     let mut scene = Scene::new();
     let with_value = |value: &str| Taint {
         value: Some(value.into()),
@@ -221,7 +221,7 @@ fn several_that_cannot_be_told_apart_are_not_tried_again_and_again_without_a_wai
 }
 
 #[test]
-fn a_second_lapse_whose_put_back_is_denied_is_told_too_and_does_not_wait_out_the_first() {
+fn a_later_put_back_that_is_denied_is_reported_too_and_does_not_wait_for_the_earlier_denial() {
     let mut scene = Scene::new();
     let put_back = Wanted {
         put_back: vec![matchers()[0].to_taint()],
@@ -246,7 +246,7 @@ fn a_second_lapse_whose_put_back_is_denied_is_told_too_and_does_not_wait_out_the
 }
 
 #[test]
-fn what_was_refused_to_the_rules_before_is_no_reason_for_those_of_now_to_wait() {
+fn after_a_reload_earlier_denials_are_no_reason_to_wait() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     scene.deny(&tainted);
