@@ -205,7 +205,7 @@ impl<'a> Agent<'a> {
                     }
                 }
                 (write, answer) = self.slots.conditions.answered() => self.condition_answered(&write, answer),
-                (probe, answer) = self.slots.self_check.answered() => self.self_check_answered(&probe, &answer),
+                (dry_run, answer) = self.slots.self_check.answered() => self.self_check_answered(&dry_run, &answer),
                 () = self.renewal.done() => self.credentials_renewed(),
                 // For the status alone.
                 Ok(()) = self.failures.changed() => {}

@@ -7,7 +7,7 @@ use super::rule::RuleRunner;
 use super::slot::Slot;
 use crate::node::Answer;
 use crate::node::patch::Change;
-use crate::node::self_check::Probe;
+use crate::node::self_check::DryRun;
 use crate::node::writes::Request;
 use crate::rule::publication::ConditionWrite;
 
@@ -18,7 +18,7 @@ pub(super) struct Slots<'a> {
     /// The last look of `run --once`, at the Node with this uid.
     pub(super) last_look: Slot<'a, String>,
     pub(super) conditions: Slot<'a, ConditionWrite>,
-    pub(super) self_check: Slot<'a, Probe>,
+    pub(super) self_check: Slot<'a, DryRun>,
 }
 
 impl Slots<'_> {

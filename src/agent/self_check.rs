@@ -5,7 +5,7 @@ use std::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use super::{Agent, Options};
-use crate::node::self_check::{AccountState, Probe, SelfCheck};
+use crate::node::self_check::{AccountState, DryRun, SelfCheck};
 use crate::node::{self, Answer, Next};
 use crate::status::PolicyStatus;
 
@@ -33,17 +33,17 @@ impl Agent<'_> {
             _ => Next::Wait(None),
         };
         let (api, name) = (self.api, &self.options.node_name);
-        self.slots.self_check.send_or_wait(next, |probe| {
-            node::dry_run(api, name, probe.uid.clone(), probe.operations.clone())
+        self.slots.self_check.send_or_wait(next, |dry_run| {
+            node::dry_run(api, name, dry_run.uid.clone(), dry_run.operations.clone())
         });
     }
 
     /// The answer to a dry run shows a Node that does not exist, so the agent does not record it.
-    pub(super) fn self_check_answered(&mut self, probe: &Probe, answer: &Answer) {
+    pub(super) fn self_check_answered(&mut self, dry_run: &DryRun, answer: &Answer) {
         let Some(check) = &mut self.self_check else {
             return;
         };
-        match check.answered(Instant::now(), probe, answer) {
+        match check.answered(Instant::now(), dry_run, answer) {
             Some(AccountState::Held(by)) => info!(by, "an admission policy holds this account"),
             Some(AccountState::NotHeld) => warn!(
                 remedy = REMEDY,

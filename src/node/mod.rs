@@ -29,6 +29,7 @@ pub enum Next<R> {
 
 impl<R> Next<R> {
     /// The first request of the two or, without any, the earlier time.
+    #[must_use]
     pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
         let Self::Wait(first) = self else {
             return self;

@@ -160,14 +160,6 @@ pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
     })
 }
 
-/// The operations of `change`. They fail if the Node has another version than `node`.
-pub fn pinned(change: Change, node: &NodeView) -> Patch {
-    let version = node.metadata.resource_version.to_string();
-    let mut operations = change.operations.0;
-    operations.insert(0, test(["metadata", "resourceVersion"], version.into()));
-    Patch(operations)
-}
-
 fn test_uid(node: &NodeView) -> PatchOperation {
     test(["metadata", "uid"], node.metadata.uid.as_str().into())
 }
@@ -179,7 +171,7 @@ fn add<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
     })
 }
 
-fn test<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
+pub(super) fn test<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
     PatchOperation::Test(TestOperation {
         path: PointerBuf::from_tokens(path),
         value,

@@ -24,16 +24,15 @@ const KEY: &str = "untaint.dev/never";
 const EFFECT: Effect = Effect::PreferNoSchedule;
 /// A policy comes into force some seconds after it is applied: a missing one is worth a warning only if it is still
 /// missing after this time.
-const SECOND_LOOK: Duration = Duration::from_secs(10);
+const SECOND_RUN: Duration = Duration::from_secs(10);
 /// The time between dry runs while a policy is missing.
 const PERIOD: Duration = Duration::from_mins(5);
 /// The time between dry runs while a policy holds the account: 10,000 nodes send three requests a second.
 const HELD_PERIOD: Duration = Duration::from_hours(1);
 const RETRY_BASE: Duration = Duration::from_secs(2);
 
-/// A dry run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Probe {
+pub struct DryRun {
     /// Of the Node.
     pub uid: String,
     /// Of the Node.
@@ -89,11 +88,11 @@ impl SelfCheck {
         }
     }
 
-    /// The dry run that is due. If the Node has the taint already, there is none, and the next look is later.
-    pub fn next(&mut self, now: Instant, node: &NodeView) -> Next<Probe> {
+    /// The dry run that is due. If the Node has the taint already, there is none, and the next one is later.
+    pub fn next(&mut self, now: Instant, node: &NodeView) -> Next<DryRun> {
         if self.due_at.is_some_and(|due_at| due_at <= now) {
-            if let Some(probe) = probe(node) {
-                return Next::Send(probe);
+            if let Some(dry_run) = dry_run(node) {
+                return Next::Send(dry_run);
             }
             self.inconclusive(now, format!("the Node has a taint {KEY}"), Duration::ZERO);
         }
@@ -104,10 +103,10 @@ impl SelfCheck {
     pub fn answered(
         &mut self,
         now: Instant,
-        probe: &Probe,
+        dry_run: &DryRun,
         answer: &Answer,
     ) -> Option<AccountState> {
-        let found = judge(probe, answer);
+        let found = judge(dry_run, answer);
         let is_new = match &found {
             AccountState::Unknown(message) => {
                 let asked = answer.as_ref().err().and_then(ApiError::retry_after);
@@ -121,7 +120,7 @@ impl SelfCheck {
             }
             AccountState::NotHeld => {
                 let again = self.account == AccountState::NotHeld || self.once;
-                let wait = if again { PERIOD } else { SECOND_LOOK };
+                let wait = if again { PERIOD } else { SECOND_RUN };
                 self.due_at = Some(now + jittered(wait));
                 again && !std::mem::replace(&mut self.not_held_reported, again)
             }
@@ -146,27 +145,31 @@ impl SelfCheck {
 }
 
 /// `None` where the Node has the taint already.
-fn probe(node: &NodeView) -> Option<Probe> {
+fn dry_run(node: &NodeView) -> Option<DryRun> {
     let taint = Taint {
         key: KEY.into(),
         effect: EFFECT.as_str().into(),
         ..Taint::default()
     };
-    let addition = patch::addition(node, &[taint])?;
-    Some(Probe {
-        uid: addition.uid.clone(),
-        version: node.metadata.resource_version,
-        operations: patch::pinned(addition, node),
+    let mut addition = patch::addition(node, &[taint])?;
+    let version = node.metadata.resource_version;
+    // Otherwise, an update by another client would look like a dry run that was carried out.
+    let is_same = patch::test(["metadata", "resourceVersion"], version.to_string().into());
+    addition.operations.0.insert(0, is_same);
+    Some(DryRun {
+        uid: addition.uid,
+        version,
+        operations: addition.operations,
     })
 }
 
-fn judge(probe: &Probe, answer: &Answer) -> AccountState {
+fn judge(dry_run: &DryRun, answer: &Answer) -> AccountState {
     let is_ours = |taint: &Taint| taint.key == KEY;
     match answer {
         Ok(node) if !node.taints.iter().any(is_ours) => AccountState::Unknown(format!(
             "something takes the taint {KEY} out of the request"
         )),
-        Ok(node) if node.metadata.resource_version == probe.version => AccountState::NotHeld,
+        Ok(node) if node.metadata.resource_version == dry_run.version => AccountState::NotHeld,
         Ok(_) => AccountState::DryRunIgnored(TaintMatcher {
             key: KEY.into(),
             value: None,
