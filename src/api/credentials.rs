@@ -42,7 +42,7 @@ pub(super) struct Credentials {
     last_failure: watch::Sender<Option<Incident>>,
 }
 
-/// What one request is sent with.
+/// The client and the header for one request.
 pub(super) struct InUse {
     pub(super) client: Client,
     pub(super) authorization: Option<HeaderValue>,
@@ -105,7 +105,7 @@ impl Credentials {
         self.state().content.settings.url.clone()
     }
 
-    /// What to send the next request with.
+    /// The client and the header for the next request.
     pub(super) async fn for_request(self: &Arc<Self>) -> InUse {
         let stale_at = self.state().stale_at;
         if stale_at <= Instant::now() {

@@ -14,7 +14,6 @@ const MAX_MESSAGE: usize = 1024;
 /// The longest wait that a server, or a proxy before it, can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
-/// Why a request failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ApiError {
     /// The credentials or the address could not be read.

@@ -20,7 +20,9 @@ use tracing::{error, info, warn};
 
 use crate::blocking::joined;
 use crate::cli::{Command, Exit};
+use crate::gate::State;
 use crate::gate::probe::exec;
+use crate::gate::run::GateStatus;
 
 /// After this time, untaint logs that a file system does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -141,6 +143,14 @@ impl Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Failed(error)
+    }
+}
+
+/// Logs which gates are not open at the time-out.
+fn log_late_gates<'g>(rule: Option<&str>, gates: impl IntoIterator<Item = &'g GateStatus>) {
+    for gate in gates.into_iter().filter(|gate| gate.state != State::Open) {
+        let (gate, state, reason) = (&gate.name, gate.state.as_str(), &gate.message);
+        error!(rule, gate, state, reason, "not in time");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The ServiceAccount that untaint uses.
+//! ServiceAccounts: untaint's own, those of other programs that contain untaint, and exempt ones.
 
 use std::str::FromStr;
 
@@ -7,7 +7,6 @@ use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN};
 /// The Namespace and the name of untaint's own ServiceAccount, and the name of its objects.
 pub const OWN: &str = "untaint";
 
-/// A ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Account {
     /// A DNS label.

@@ -1,8 +1,8 @@
 //! What a cluster needs to run untaint with a configuration, with the least permissions: roles, admission policies and
 //! the workload, as commented YAML. Pure, and the same text for the same input.
 //!
-//! `rbac` is what the account may request from the API server, `policy` what the API server allows of that, `workload`
-//! the pods. The text is in YAML templates beside these modules.
+//! `rbac` has the roles of the account. `policy` has the admission policies, which restrict the use of these roles.
+//! `workload` has the pods. The text is in YAML templates beside these modules.
 
 mod account;
 mod policy;
@@ -56,7 +56,6 @@ impl Form {
     }
 }
 
-/// Why manifests cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RenderError {
     /// A gate looks at a place that cannot be mounted.
@@ -86,12 +85,10 @@ pub enum RenderError {
     },
 }
 
-/// What the manifests depend on.
 #[derive(Debug, Clone)]
 pub struct Manifests {
     /// The text of the configuration file, as it is mounted.
     pub text: String,
-    /// The same, parsed.
     pub configuration: Configuration,
     /// How untaint gets to the nodes.
     pub form: Form,

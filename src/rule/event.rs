@@ -8,7 +8,7 @@ use crate::config::DeadlineAction;
 use crate::node::patch::Action;
 use crate::node::writes::Denied;
 
-/// Something that happened to a rule, and what a reader must know beside it.
+/// An event of a rule, with what a reader needs to understand it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
     pub rule: String,

@@ -15,7 +15,7 @@ const MAX_MESSAGE: usize = 1000;
 /// Not ready yet, with every gate open.
 const STABILIZING: &str = "GatesStabilizing";
 
-/// What the condition is to be.
+/// The condition to write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCondition {
     /// The condition's type.

@@ -13,7 +13,7 @@ use crate::manifests::{Account, Manifests, RenderError};
 /// The label that exempts a Namespace, if its value is `true`.
 const MAY_TOLERATE: &str = "untaint/may-tolerate-startup-taints";
 
-/// The policies for the pods of tenants, and their exemptions.
+/// The options of the policies for pods of tenants.
 #[derive(Debug, Clone, Default)]
 pub struct Tenants {
     /// Pods may not tolerate a configured taint.
