@@ -34,7 +34,7 @@ impl Connection {
         debug!("the next watch takes long to begin");
     }
 
-    /// Without an error, the server ended the watch in good order, and the next watch continues there.
+    /// Without an error, the server ended the watch cleanly: the known Node still counts as up to date.
     pub(super) fn watch_ended(&mut self, error: Option<&ApiError>) {
         let Some(error) = error else {
             debug!("the watch ended; watching again");
