@@ -62,8 +62,8 @@ impl Reason {
 }
 
 /// The Event for a notification, if there is one. A dry run has none, as an Event is a write. Pure.
-pub fn event(notice: &Notification) -> Option<Event> {
-    if notice.dry_run {
+pub fn event(notification: &Notification) -> Option<Event> {
+    if notification.dry_run {
         return None;
     }
     let Notification {
@@ -71,8 +71,8 @@ pub fn event(notice: &Notification) -> Option<Event> {
         taint,
         waits_for,
         ..
-    } = notice;
-    let (reason, note) = match &notice.event {
+    } = notification;
+    let (reason, note) = match &notification.event {
         RuleEvent::Tainted
         | RuleEvent::Undone { .. }
         | RuleEvent::RemovedByOther { ready: true } => return None,
@@ -96,16 +96,12 @@ pub fn event(notice: &Notification) -> Option<Event> {
             Reason::TaintPutBack,
             format!("Put the taint {taint} back (rule {rule}): {waits_for}"),
         ),
-        RuleEvent::Denied {
-            action,
-            taint,
-            message,
-        } => {
-            let (reason, change) = match action {
+        RuleEvent::Denied(denied) => {
+            let (reason, change) = match denied.action {
                 Action::Remove => (Reason::RemovalDenied, "remove"),
                 Action::PutBack => (Reason::PutBackDenied, "put back"),
             };
-            let taint = written(taint);
+            let (taint, message) = (written(&denied.taint), &denied.message);
             let note = format!(
                 "The server refused to {change} the taint {taint} (rule {rule}): {message}"
             );

@@ -129,7 +129,7 @@ fn look(path: &Path, active: &str) -> Look {
 
 struct Followed {
     status: ConfigurationStatus,
-    /// Limits the log lines of a file that is bad in always different ways.
+    /// Limits the log lines about a file whose problems change again and again.
     allowance: TokenBucket,
 }
 

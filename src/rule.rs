@@ -36,7 +36,7 @@ pub struct RuleState {
     retaint_timer: RetaintTimer,
     taint_presence: TaintPresence,
     tokens: TokenBucket,
-    /// The own change that may have taken effect without an answer.
+    /// The rule's change that may have taken effect without an answer.
     unanswered: Option<Action>,
     /// The server's message while it refuses the own change.
     denied: Option<String>,
@@ -73,7 +73,7 @@ impl RuleState {
         self.uid.as_deref()
     }
 
-    /// Grows whenever the gates must start afresh. What they found in an earlier round is no evidence.
+    /// Increases when the gates must start afresh. Their results of an earlier round do not count.
     pub fn round(&self) -> u64 {
         self.round
     }
@@ -100,23 +100,20 @@ impl RuleState {
         self.retaint_timer.observe(now, gates);
     }
 
-    /// The process has been stopped or starved until `now`: what the gates found before is too old to count.
-    pub fn paused(&mut self, now: Instant) {
-        self.start_afresh(now);
-    }
-
     /// The Node is not watched at `now`. The cause may have closed gates as well, on every node at once, so `retaint.after`
     /// counts from when the Node is watched again.
     pub fn unwatched(&mut self, now: Instant) {
         self.retaint_timer.restart(now);
     }
 
-    fn start_afresh(&mut self, now: Instant) {
+    /// Starts a new [`Self::round`]. Call it after the process has been stopped or starved until `now`: the earlier results
+    /// of the gates are too old to count.
+    pub fn start_afresh(&mut self, now: Instant) {
         self.round += 1;
         self.observe(now, State::Unknown);
     }
 
-    /// When every gate will have been open for `stableFor`, if all stays so; `None` while one is not open.
+    /// When every gate will have been open for `stableFor` if none closes; `None` while one is not open.
     pub fn stable_at(&self) -> Option<Instant> {
         self.open_since.map(|since| since + self.rule.stable_for)
     }
@@ -137,7 +134,7 @@ impl RuleState {
         }
         self.rule = rule;
         self.observe(now, gates);
-        // What another version wanted is not written before this one has decided.
+        // A change that another version wanted is not written before this version has decided.
         self.decision = match self.decision {
             Decision::Ready => Decision::Waiting,
             Decision::Lapsed => Decision::Absent,
@@ -193,7 +190,7 @@ impl RuleState {
             .or_else(|| self.taint_presence.report(now, deadline, waits))
     }
 
-    /// What has become of the taint since the decision `before`.
+    /// What has happened to the taint since the decision `before`.
     fn happened(&mut self, now: Instant, before: Decision) -> Option<RuleEvent> {
         let comes = !before.is_tainted() && self.decision.is_tainted();
         let goes = before.is_tainted() && self.decision.is_absent();

@@ -22,7 +22,7 @@ pub struct Status {
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
     pub name: String,
-    /// Since the start.
+    /// Whether it has been seen since the start.
     pub seen: bool,
     /// `None` while the Node is not known to exist.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,6 @@ pub struct ConfigurationStatus {
     /// SHA-256 of the active text, in hexadecimal: what `sha256sum` prints for the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// When it became active.
     pub loaded: Timestamp,
     pub reloads: u64,
     /// How many times the file was bad. The same problem again does not count.
@@ -81,9 +80,9 @@ pub struct RuleStatus {
     /// See [`crate::rule::Decision`].
     pub decision: &'static str,
     pub meaning: &'static str,
-    /// Whether the rule has done all that it does with the Node as it is.
+    /// Whether the rule has nothing left to do with the Node as it is.
     pub done: bool,
-    /// Of the decision.
+    /// When the decision last changed.
     pub since: Timestamp,
     /// Whether the taint has been there for longer than the rule's `deadline`.
     pub overdue: bool,

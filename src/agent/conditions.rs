@@ -5,11 +5,10 @@ use std::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::Agent;
-use super::slot::Answer;
 use crate::backoff::jittered;
-use crate::node;
+use crate::node::{self, Answer, Next};
 use crate::rate_limit::RepeatFilter;
-use crate::rule::publication::{ConditionWrite, Next};
+use crate::rule::publication::ConditionWrite;
 
 /// What the writes of all conditions share.
 #[derive(Default)]
@@ -49,21 +48,14 @@ impl Agent<'_> {
             return;
         }
         let (node, not_before) = (self.latest.get(), self.condition_writes.not_before);
-        let mut due_at = None;
-        for rule in &mut self.rules {
-            match rule.next_condition(now, node, &self.freshness, not_before) {
-                Next::Wait(until) => due_at = due_at.into_iter().chain(until).min(),
-                Next::Send(write) => {
-                    let (api, name) = (self.api, self.node_name.clone());
-                    let (uid, patch) = (write.uid.clone(), write.patch.clone());
-                    self.slots.conditions.send(write, async move {
-                        node::patch_status(api, &name, &uid, &patch).await
-                    });
-                    return;
-                }
-            }
-        }
-        self.slots.conditions.wait_until(due_at);
+        let rules = self.rules.iter_mut();
+        let next = rules.fold(Next::Wait(None), |next, rule| {
+            next.or_else(|| rule.next_condition(now, node, &self.freshness, not_before))
+        });
+        let (api, name) = (self.api, &self.options.node_name);
+        self.slots.conditions.send_or_wait(next, |write| {
+            node::patch_status(api, name, write.uid.clone(), write.patch.clone())
+        });
     }
 
     pub(super) fn condition_answered(&mut self, write: &ConditionWrite, answer: Answer) {

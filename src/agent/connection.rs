@@ -34,7 +34,7 @@ impl Connection {
         debug!("the next watch takes long to begin");
     }
 
-    /// Without an error, the server ended the watch in good order, and the next watch continues there.
+    /// Without an error, the server ended the watch cleanly: the known Node still counts as up to date.
     pub(super) fn watch_ended(&mut self, error: Option<&ApiError>) {
         let Some(error) = error else {
             debug!("the watch ended; watching again");
@@ -52,7 +52,7 @@ impl Connection {
         self.request_failure.end();
     }
 
-    /// Whoever acts on a 4xx, such as a conflict or a denial, logs what follows.
+    /// Logs trouble at `info`. For a conflict or a denial, the code that acts on it logs what follows.
     pub(super) fn request_failed(&mut self, error: &ApiError) {
         let message = error.to_string();
         let is_trouble = error

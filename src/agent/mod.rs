@@ -22,7 +22,7 @@ use tracing::warn;
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, WatchUpdate};
-use crate::boot::{self, Boot};
+use crate::boot;
 use crate::events;
 use crate::gate::GateContext;
 use crate::gate::report::Update;
@@ -68,7 +68,7 @@ pub struct Options {
 /// The loop answers while it is alive.
 pub type Ping = oneshot::Sender<()>;
 
-/// Runs for ever or, with [`Options::once`], until the Node is free of the configured taints. Follows the configuration
+/// Runs without end or, with [`Options::once`], until the Node is free of the configured taints. Follows the configuration
 /// `loaded`, and then those that come by `reloads`.
 pub async fn run(
     loaded: Loaded,
@@ -82,7 +82,7 @@ pub async fn run(
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
     let watching = api_watch::run(&api, collection, updates, is_urgent);
-    let agent = Agent::new(loaded, &api, options, status, urgent);
+    let agent = Agent::new(loaded, &api, &options, status, urgent);
     tokio::select! {
         () = agent.work(watched, reloads, pings) => {}
         () = watching => {}
@@ -91,17 +91,13 @@ pub async fn run(
 
 struct Agent<'a> {
     api: &'a ApiServer,
-    node_name: String,
-    dry_run: bool,
+    options: &'a Options,
     configuration: ConfigurationStatus,
     rules: Vec<RuleRunner>,
-    /// For the gates of later rules.
+    /// For the gates of new rules.
     context: GateContext,
     notifier: Notifier,
-    /// The boot that this process came up with, if it did.
-    boot: Option<Boot>,
     latest: Latest,
-    /// Judges what of the Node was written since the boot.
     freshness_tracker: FreshnessTracker,
     freshness: NodeFreshness,
     node_seen: bool,
@@ -112,7 +108,7 @@ struct Agent<'a> {
     once: Option<Once>,
     slots: Slots<'a>,
     renewal: Renewal,
-    /// While open gates count for something, the loop must wake by then.
+    /// While a decision counts on open gates, the loop must wake by then.
     alive_until: Option<Instant>,
     urgent: watch::Sender<bool>,
     connection: Connection,
@@ -128,11 +124,11 @@ impl<'a> Agent<'a> {
     fn new(
         loaded: Loaded,
         api: &'a Arc<ApiServer>,
-        options: Options,
+        options: &'a Options,
         status: watch::Sender<Option<Status>>,
         urgent: watch::Sender<bool>,
     ) -> Self {
-        let self_check = self_check::begin(&options);
+        let self_check = self_check::begin(options);
         let (updates, gate_updates) = mpsc::channel(QUEUE);
         let (snapshots, node) = watch::channel(NodeSnapshot::default());
         let context = GateContext {
@@ -144,13 +140,14 @@ impl<'a> Agent<'a> {
         };
         let mut agent = Self {
             api,
-            node_name: options.node_name,
-            dry_run: options.dry_run,
+            options,
             configuration: loaded.status,
             rules: Vec::new(),
             context,
-            notifier: Notifier::new(options.counters, options.events),
-            boot: boot::just_now(),
+            notifier: Notifier {
+                counters: options.counters.clone(),
+                events: options.events.clone(),
+            },
             latest: Latest::default(),
             freshness_tracker: FreshnessTracker::new(boot::id()),
             freshness: NodeFreshness::default(),
@@ -169,9 +166,7 @@ impl<'a> Agent<'a> {
             status,
             gate_updates,
         };
-        agent.follow(loaded.configuration);
-        // Later rules have not come up with the boot.
-        agent.boot = None;
+        agent.follow(loaded.configuration, boot::just_now());
         agent
     }
 
@@ -193,7 +188,7 @@ impl<'a> Agent<'a> {
             while let Ok(update) = self.gate_updates.try_recv() {
                 self.observe_gate(now, &update);
             }
-            self.notice_pause(now);
+            self.detect_pause(now);
             self.step(now);
             self.send_requests(now);
             self.update_status();
@@ -210,7 +205,7 @@ impl<'a> Agent<'a> {
                     }
                 }
                 (write, answer) = self.slots.conditions.answered() => self.condition_answered(&write, answer),
-                (probe, answer) = self.slots.self_check.answered() => self.self_check_answered(&probe, &answer),
+                (dry_run, answer) = self.slots.self_check.answered() => self.self_check_answered(&dry_run, &answer),
                 () = self.renewal.done() => self.credentials_renewed(),
                 // For the status alone.
                 Ok(()) = self.failures.changed() => {}
@@ -221,24 +216,24 @@ impl<'a> Agent<'a> {
     }
 
     /// While this loop does not run, a gate may close and open unnoticed.
-    fn notice_pause(&mut self, now: Instant) {
+    fn detect_pause(&mut self, now: Instant) {
         if self.alive_until.is_some_and(|limit| now > limit + PAUSE) {
             warn!("the process was paused; evaluating the gates again");
             for rule in &mut self.rules {
-                rule.state.paused(now);
+                rule.state.start_afresh(now);
             }
         }
     }
 
-    /// All rules decide, except those whose taint is in the change under way: what happens to it may be the agent's own
-    /// doing, and the answer shows that.
+    /// All rules decide, except those whose taint is in the change under way: only the answer shows whether the agent changed
+    /// the taint.
     fn step(&mut self, now: Instant) {
         let snapshot = NodeSnapshot {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),
             freshness: self.freshness.clone(),
         };
-        let change = self.slots.taints.change();
+        let change = self.slots.change();
         for rule in &mut self.rules {
             if !rule.is_changed_by(change) {
                 rule.step(now, &snapshot);

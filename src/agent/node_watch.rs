@@ -57,7 +57,7 @@ impl Agent<'_> {
 
     fn warn_of_missing_node(&self) {
         warn!(
-            node = self.node_name,
+            node = self.options.node_name,
             "there is no such node; waiting for it"
         );
     }

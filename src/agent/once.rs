@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::Agent;
-use super::slot::Answer;
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
-use crate::node;
 use crate::node::self_check::SelfCheck;
 use crate::node::view::NodeView;
+use crate::node::{self, Answer, Next};
 
 /// The longest wait between two last looks that fail.
 const RETRY_CAP: Duration = Duration::from_secs(5);
@@ -68,9 +67,10 @@ impl Once {
 impl Agent<'_> {
     pub(super) fn step_once(&mut self, now: Instant) {
         let is_settled = |node: &NodeView| {
-            let leftover = self.self_check.as_ref();
-            let leftover = leftover.and_then(SelfCheck::leftover_taint);
-            !node.may_be_tainted_by_karpenter() && !leftover.is_some_and(|taint| node.has(taint))
+            let check = self.self_check.as_ref();
+            let added_by_check = check.and_then(SelfCheck::taint_to_remove);
+            !node.may_be_tainted_by_karpenter()
+                && !added_by_check.is_some_and(|taint| node.has(taint))
         };
         let is_settled = self.latest.get().is_some_and(is_settled);
         let is_done = is_settled && self.rules.iter().all(|rule| rule.state.is_done());
@@ -85,14 +85,19 @@ impl Agent<'_> {
 
     /// Reads the Node once more when everything is done, unless a change is under way.
     pub(super) fn send_last_look(&mut self, now: Instant) {
+        if !self.slots.last_look.is_idle() {
+            return;
+        }
         let due_at = self.once.as_ref().and_then(Once::due_at);
         let due_at = due_at.filter(|_| self.slots.taints.is_idle());
-        let is_due = self.slots.last_look.is_due(now, due_at);
-        if let Some(node) = self.latest.get().filter(|_| is_due) {
-            let (api, name) = (self.api, self.node_name.clone());
-            let answer = async move { node::get(api, &name).await };
-            self.slots.last_look.send(node.metadata.uid.clone(), answer);
-        }
+        let next = match self.latest.get().zip(due_at) {
+            Some((node, due_at)) if due_at <= now => Next::Send(node.metadata.uid.clone()),
+            later => Next::Wait(later.map(|(_, due_at)| due_at)),
+        };
+        let (api, name) = (self.api, &self.options.node_name);
+        self.slots
+            .last_look
+            .send_or_wait(next, |_| node::get(api, name));
     }
 
     /// Returns whether `run --once` is done: the Node, as it is now, leaves nothing to do.

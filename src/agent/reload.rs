@@ -6,6 +6,7 @@ use tracing::info;
 
 use super::Agent;
 use super::rule::RuleRunner;
+use crate::boot::Boot;
 use crate::config::Configuration;
 use crate::reload::{Loaded, Reload};
 use crate::status::ConfigurationStatus;
@@ -20,7 +21,7 @@ impl Agent<'_> {
                 let ConfigurationStatus { source, sha256, .. } = &status;
                 info!(source, sha256, "reloaded the configuration");
                 self.configuration = status;
-                self.follow(configuration);
+                self.follow(configuration, None);
                 self.writes.forget_denials();
                 self.cancel_unwanted_change();
                 self.cancel_unwanted_condition();
@@ -35,26 +36,27 @@ impl Agent<'_> {
         }
     }
 
-    /// Follows these rules and no others from now on. A rule that was followed before keeps what it knows.
-    pub(super) fn follow(&mut self, configuration: Configuration) {
+    /// Follows these rules and no others from now on. A rule that was followed before keeps what it knows. `boot`: the one
+    /// that this process has come up with, if the others come with it.
+    pub(super) fn follow(&mut self, configuration: Configuration, boot: Option<Boot>) {
         // An Event is a write.
         self.notifier
-            .switch_events(configuration.events && !self.dry_run);
+            .switch_events(configuration.events && !self.options.dry_run);
         let now = Instant::now();
         let stays = |known: &RuleRunner| {
             let mut rules = configuration.rules.iter();
             rules.any(|rule| known.state.rule().is_same(rule))
         };
         let followed = std::mem::take(&mut self.rules).into_iter();
-        let (mut followed, gone): (Vec<_>, Vec<_>) = followed.partition(stays);
-        // Another rule may have the name of one that is gone: forget that first.
-        for gone in gone {
-            let name = &gone.state.rule().name;
+        let (mut followed, removed): (Vec<_>, Vec<_>) = followed.partition(stays);
+        // Another rule may have the name of a removed one: forget that first.
+        for removed in removed {
+            let name = &removed.state.rule().name;
             info!(rule = name, "no longer following the rule");
-            self.notifier.forget(name);
+            self.notifier.counters.forget(name);
         }
         for mut rule in configuration.rules {
-            rule.dry_run |= self.dry_run;
+            rule.dry_run |= self.options.dry_run;
             if self.once.is_some() {
                 // Nobody would be there to remove the taint again.
                 rule.retaint = None;
@@ -72,9 +74,9 @@ impl Agent<'_> {
                 known.reconfigure(now, rule);
                 known
             } else {
-                self.notifier.begin(&rule.name);
+                self.notifier.counters.begin(&rule.name);
                 let (context, notifier) = (self.context.clone(), self.notifier.clone());
-                RuleRunner::new(rule, self.boot, context, notifier)
+                RuleRunner::new(rule, boot, context, notifier)
             });
         }
     }

@@ -1,22 +1,31 @@
-//! The agent's requests beside the watch: what is sent next, when the loop wakes for it, and what every answer leads to.
+//! The agent's requests besides the watch: what is sent next, when the loop wakes for it, and what every answer changes.
 
 use std::time::Instant;
 
 use super::Agent;
 use super::rule::RuleRunner;
-use super::slot::{Answer, Slot};
-use super::taints::TaintRequest;
-use crate::node::self_check::Probe;
+use super::slot::Slot;
+use crate::node::Answer;
+use crate::node::patch::Change;
+use crate::node::self_check::DryRun;
+use crate::node::writes::Request;
 use crate::rule::publication::ConditionWrite;
 
 /// The requests that are under way or due.
 #[derive(Default)]
 pub(super) struct Slots<'a> {
-    pub(super) taints: Slot<'a, TaintRequest>,
+    pub(super) taints: Slot<'a, Request>,
     /// The last look of `run --once`, at the Node with this uid.
     pub(super) last_look: Slot<'a, String>,
     pub(super) conditions: Slot<'a, ConditionWrite>,
-    pub(super) self_check: Slot<'a, Probe>,
+    pub(super) self_check: Slot<'a, DryRun>,
+}
+
+impl Slots<'_> {
+    /// The change under way.
+    pub(super) fn change(&self) -> Option<&Change> {
+        self.taints.request().and_then(Request::change)
+    }
 }
 
 impl Agent<'_> {
@@ -50,7 +59,7 @@ impl Agent<'_> {
 
     /// When the loop has something to do by time alone. A rule in the change under way waits for its answer.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let change = self.slots.taints.change();
+        let change = self.slots.change();
         let is_free = |rule: &&RuleRunner| !rule.is_changed_by(change);
         let slots = [
             self.slots.taints.due_at(),
@@ -64,7 +73,7 @@ impl Agent<'_> {
         times.chain(slots.into_iter().flatten()).min()
     }
 
-    /// Records the Node of an answer to a request about the Node with this `uid`, unless that one is gone meanwhile.
+    /// Records the answer to a request about the Node with this `uid`, unless another Node is known by now.
     pub(super) fn observe_answer(&mut self, uid: &str, answer: Answer) {
         match answer {
             Ok(node) => {

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Taint;
 use tracing::{debug, info};
 
 use super::notifier::Notifier;
@@ -14,10 +13,12 @@ use crate::gate::GateContext;
 use crate::gate::report::Update;
 use crate::gate::run::RuleGates;
 use crate::gate::{NodeFreshness, NodeSnapshot};
-use crate::node::patch::{Action, Change};
+use crate::node::Next;
+use crate::node::patch::Change;
 use crate::node::view::NodeView;
+use crate::node::writes::Denied;
 use crate::rate_limit::TokenBucket;
-use crate::rule::publication::{Next, Publication};
+use crate::rule::publication::{ConditionWrite, Publication};
 use crate::rule::{Decision, Notification, PublishedCondition, RuleEvent, RuleState};
 use crate::status::RuleStatus;
 
@@ -26,13 +27,13 @@ pub(super) struct RuleRunner {
     gates: RuleGates,
     pub(super) publication: Publication,
     notifier: Notifier,
-    /// Since when the decision has been what it is.
+    /// When the decision last changed.
     since: Timestamp,
     last_removal: Option<Timestamp>,
     last_put_back: Option<Timestamp>,
     /// A taint that flaps must not fill the log.
     allowance: TokenBucket,
-    /// For a deadline or a fight, which are rare and important.
+    /// For long waits, deadlines and fights, which are rare and important.
     rare_allowance: TokenBucket,
 }
 
@@ -68,7 +69,7 @@ impl RuleRunner {
         self.state.reconfigure(now, rule, self.gates.state());
     }
 
-    /// Whether the rule waits for its taint's change, which is under way.
+    /// Whether `change`, which is under way, changes the rule's taint. Then the rule does not decide before the answer.
     pub(super) fn is_changed_by(&self, change: Option<&Change>) -> bool {
         change.is_some_and(|change| self.state.is_changed_by(change))
     }
@@ -84,7 +85,7 @@ impl RuleRunner {
         times.into_iter().flatten().min()
     }
 
-    /// Decides again, and runs the gates or lets them rest by the decision.
+    /// Decides again, and starts or stops the gates by the decision.
     pub(super) fn step(&mut self, now: Instant, snapshot: &NodeSnapshot) {
         // After a pause, a new round begins before anything is decided: the one before does not count.
         self.run_gates(now, snapshot);
@@ -123,11 +124,10 @@ impl RuleRunner {
         self.happened(now, before, events);
     }
 
-    /// The server refuses the `action`. `first`: the last refusal had another message, or there was none.
-    pub(super) fn denied(&mut self, action: Action, taint: &Taint, message: &str, first: bool) {
-        if let Some(event) = self.state.denied(action, taint, message) {
-            self.notify(event, first);
-        }
+    /// See [`RuleState::denied`].
+    pub(super) fn denied(&mut self, now: Instant, denied: &Denied) {
+        let event = self.state.denied(denied);
+        self.happened(now, self.state.decision(), event);
     }
 
     /// The write of the rule's condition that is due, if there is one. `not_before`: see [`Publication::next`].
@@ -137,7 +137,7 @@ impl RuleRunner {
         node: Option<&NodeView>,
         freshness: &NodeFreshness,
         not_before: Option<Instant>,
-    ) -> Next {
+    ) -> Next<ConditionWrite> {
         let Some((condition, node)) = self.condition(now).zip(node) else {
             self.publication.nothing_to_write();
             return Next::Wait(None);
@@ -147,14 +147,9 @@ impl RuleRunner {
         let next = self
             .publication
             .next(now, clock, node, &condition, stale, not_before);
-        match next {
-            Next::Wait(until) => {
-                // The condition changes when every gate has been open for long enough.
-                let stable_at = self.state.stable_at().filter(|at| *at > now);
-                Next::Wait(until.into_iter().chain(stable_at).min())
-            }
-            send @ Next::Send(_) => send,
-        }
+        // The condition changes when every gate has been open for long enough.
+        let stable_at = self.state.stable_at().filter(|at| *at > now);
+        next.or_else(|| Next::Wait(stable_at))
     }
 
     /// `None` before every gate has been evaluated.
@@ -217,46 +212,42 @@ impl RuleRunner {
         events: impl IntoIterator<Item = RuleEvent>,
     ) {
         for event in events {
-            match event {
-                RuleEvent::Removed { .. } => self.last_removal = Some(Timestamp::now()),
-                RuleEvent::PutBack => self.last_put_back = Some(Timestamp::now()),
-                _ => {}
-            }
-            let is_allowed = match event {
+            let is_reported = match &event {
                 RuleEvent::Tainted
                 | RuleEvent::RemovedByOther { .. }
                 | RuleEvent::RemovedUnanswered => self.allowance.try_take(now),
                 RuleEvent::LongWait | RuleEvent::Deadline { .. } | RuleEvent::Fight => {
                     self.rare_allowance.try_take(now)
                 }
+                RuleEvent::Denied(denied) => denied.first,
                 // The agent's own changes are limited themselves.
-                RuleEvent::Removed { .. }
-                | RuleEvent::Undone { .. }
-                | RuleEvent::PutBack
-                | RuleEvent::Denied { .. } => true,
+                RuleEvent::Removed { .. } => {
+                    self.last_removal = Some(Timestamp::now());
+                    true
+                }
+                RuleEvent::PutBack => {
+                    self.last_put_back = Some(Timestamp::now());
+                    true
+                }
+                RuleEvent::Undone { .. } => true,
             };
-            self.notify(event, is_allowed);
+            let notification = self.notification(event);
+            self.notifier.notify(&notification, is_reported);
         }
         if before != self.state.decision() {
             self.decision_changed(now);
         }
     }
 
-    /// Counts the event, and reports it if the log and the Events have room for it.
-    fn notify(&self, event: RuleEvent, has_room: bool) {
+    fn notification(&self, event: RuleEvent) -> Notification {
         let rule = self.state.rule();
-        let notice = Notification {
+        Notification {
             rule: rule.name.clone(),
             taint: rule.taint.to_string(),
             dry_run: rule.dry_run,
             node_uid: self.state.uid().map(str::to_owned),
             waits_for: self.state.waits_for(self.gates.waits_for()),
             event,
-        };
-        if has_room {
-            self.notifier.notify(&notice);
-        } else {
-            self.notifier.count(&notice);
         }
     }
 

@@ -4,15 +4,14 @@ use std::time::Instant;
 
 use tracing::{debug, error, info, warn};
 
-use super::slot::Answer;
 use super::{Agent, Options};
-use crate::node;
-use crate::node::self_check::{AccountState, Finding, Probe, SelfCheck};
+use crate::node::self_check::{AccountState, DryRun, SelfCheck};
+use crate::node::{self, Answer, Next};
 use crate::status::PolicyStatus;
 
 const REMEDY: &str = "apply the policies that untaint manifests writes; see Is the account held? in docs/security.md";
 
-/// `None` where it is switched off, and where nothing is written.
+/// `None` if the check is switched off or nothing is written.
 pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
     let is_wanted = options.policy_check && !options.dry_run;
     is_wanted.then(|| SelfCheck::new(Instant::now(), options.once.is_some()))
@@ -21,44 +20,39 @@ pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
 impl Agent<'_> {
     /// Sends the dry run if it is due and nothing else is under way.
     pub(super) fn send_self_check(&mut self, now: Instant) {
+        if !self.slots.self_check.is_idle() {
+            return;
+        }
         let may_ask = self.slots.taints.is_idle()
             && self.slots.last_look.is_idle()
             && self.slots.conditions.is_idle()
             && self.writes_anything()
             && self.connection.is_watching();
-        let subjects = self.self_check.as_mut().zip(self.latest.get());
-        let Some((check, node)) = subjects.filter(|_| may_ask) else {
-            self.slots.self_check.wait_until(None);
-            return;
+        let next = match (&mut self.self_check, self.latest.get()) {
+            (Some(check), Some(node)) if may_ask => check.next(now, node),
+            _ => Next::Wait(None),
         };
-        if !self.slots.self_check.is_due(now, check.due_at()) {
-            return;
-        }
-        let Some(probe) = check.look(now, node) else {
-            self.slots.self_check.wait_until(check.due_at());
-            return;
-        };
-        let (api, name) = (self.api, self.node_name.clone());
-        let (uid, operations) = (probe.uid.clone(), probe.operations.clone());
-        let answer = async move { node::dry_run(api, &name, &uid, operations).await };
-        self.slots.self_check.send(probe, answer);
+        let (api, name) = (self.api, &self.options.node_name);
+        self.slots.self_check.send_or_wait(next, |dry_run| {
+            node::dry_run(api, name, dry_run.uid.clone(), dry_run.operations.clone())
+        });
     }
 
-    /// The answer shows a Node that does not exist, so nothing else follows from it.
-    pub(super) fn self_check_answered(&mut self, probe: &Probe, answer: &Answer) {
+    /// The answer to a dry run shows a Node that does not exist, so the agent does not record it.
+    pub(super) fn self_check_answered(&mut self, dry_run: &DryRun, answer: &Answer) {
         let Some(check) = &mut self.self_check else {
             return;
         };
-        match check.answered(Instant::now(), probe, answer) {
-            Some(Finding::Held(by)) => info!(by, "an admission policy holds this account"),
-            Some(Finding::NotHeld) => warn!(
+        match check.answered(Instant::now(), dry_run, answer) {
+            Some(AccountState::Held(by)) => info!(by, "an admission policy holds this account"),
+            Some(AccountState::NotHeld) => warn!(
                 remedy = REMEDY,
                 "no admission policy holds this account: its token can change any Node as its roles allow"
             ),
-            Some(Finding::CarriedOut) => error!(
+            Some(AccountState::DryRunIgnored(_)) => error!(
                 "the server has carried out a dry run; removing the taint again, and no longer checking whether a policy holds this account"
             ),
-            Some(Finding::Nothing(_)) | None => {
+            Some(AccountState::Unknown(_)) | None => {
                 debug!(account = ?check.account(), "checked whether a policy holds this account");
             }
         }
@@ -75,6 +69,7 @@ impl Agent<'_> {
                 AccountState::Unknown(why) => ("unknown", why.as_str()),
                 AccountState::Held(by) => ("held", by.as_str()),
                 AccountState::NotHeld => ("not-held", REMEDY),
+                AccountState::DryRunIgnored(_) => ("unknown", "the server ignores dryRun"),
             },
         };
         PolicyStatus {

@@ -5,15 +5,14 @@ use std::pin::Pin;
 use std::time::Instant;
 
 use crate::api::{ApiError, ApiServer};
-use crate::node::view::NodeView;
+use crate::node::{Answer, Next};
 
-pub(super) type Answer = Result<NodeView, ApiError>;
 type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
 
 /// At most one request of a kind is under way at a time.
 pub(super) struct Slot<'a, R> {
     under_way: Option<(R, Answering<'a>)>,
-    /// When there is something to send by time alone; `None` while a request is under way.
+    /// When the next request is due by time alone; `None` while a request is under way.
     due_at: Option<Instant>,
     /// Whether the server refused the credentials of the last request.
     refused: bool,
@@ -43,20 +42,20 @@ impl<'a, R> Slot<'a, R> {
         self.due_at
     }
 
-    pub(super) fn send(&mut self, request: R, answer: impl Future<Output = Answer> + 'a) {
-        self.due_at = None;
-        self.under_way = Some((request, Box::pin(answer)));
-    }
-
-    pub(super) fn wait_until(&mut self, due_at: Option<Instant>) {
-        self.due_at = due_at;
-    }
-
-    /// Whether a request is due now. If it is due later, the slot waits until then.
-    pub(super) fn is_due(&mut self, now: Instant, due_at: Option<Instant>) -> bool {
-        let due_at = due_at.filter(|_| self.is_idle());
-        self.due_at = due_at.filter(|at| *at > now);
-        due_at.is_some_and(|at| at <= now)
+    /// Sends the next request, or waits for it. Call it only while the slot is idle.
+    pub(super) fn send_or_wait<F: Future<Output = Answer> + 'a>(
+        &mut self,
+        next: Next<R>,
+        send: impl FnOnce(&R) -> F,
+    ) {
+        match next {
+            Next::Wait(until) => self.due_at = until,
+            Next::Send(request) => {
+                self.due_at = None;
+                let answer = Box::pin(send(&request));
+                self.under_way = Some((request, answer));
+            }
+        }
     }
 
     /// Whether the next request waits although other credentials might help.
@@ -64,7 +63,7 @@ impl<'a, R> Slot<'a, R> {
         self.refused && self.due_at.is_some()
     }
 
-    /// The credentials have changed. Returns whether the last request was refused for those before.
+    /// The credentials have changed. Returns whether the server refused the old ones for the last request.
     pub(super) fn credentials_renewed(&mut self) -> bool {
         std::mem::take(&mut self.refused)
     }
@@ -127,7 +126,7 @@ mod tests {
             detailed: false,
             retry_after: None,
         };
-        slot.send((), async { Err(error) });
+        slot.send_or_wait(Next::Send(()), |()| async { Err(error) });
         assert!(!slot.is_idle());
         let ((), answer) = slot.answered().await;
         assert_eq!(answer.unwrap_err().code(), Some(code));
@@ -140,7 +139,7 @@ mod tests {
         for (code, waits) in [(401, true), (429, false), (503, false), (409, false)] {
             let mut slot = refused(code).await;
             assert!(!slot.waits_for_credentials(), "there is nothing to send");
-            slot.wait_until(Some(later));
+            slot.send_or_wait(Next::Wait(Some(later)), |()| pending());
             assert_eq!(slot.waits_for_credentials(), waits, "{code}");
             assert_eq!(slot.credentials_renewed(), waits, "{code}");
             assert!(!slot.waits_for_credentials());
@@ -149,14 +148,15 @@ mod tests {
 
     #[tokio::test]
     async fn while_a_request_is_under_way_nothing_is_due_and_its_answer_ends_the_refusal() {
-        let now = Instant::now();
+        let later = Some(Instant::now() + Duration::from_secs(1));
         let mut slot = refused(401).await;
-        assert!(!slot.is_due(now, Some(now + Duration::from_secs(1))));
+        slot.send_or_wait(Next::Wait(later), |()| pending());
         assert!(slot.waits_for_credentials());
-        assert!(slot.is_due(now, Some(now)));
-        slot.send((), async { Err(ApiError::Transport("reset".into())) });
+        assert_eq!(slot.due_at(), later);
+        let reset = || async { Err(ApiError::Transport("reset".into())) };
+        slot.send_or_wait(Next::Send(()), |()| reset());
         assert_eq!(slot.due_at(), None);
-        assert!(!slot.is_due(now, Some(now)));
+        assert!(!slot.waits_for_credentials());
         let ((), answer) = slot.answered().await;
         assert!(answer.is_err());
         assert!(!slot.credentials_renewed());
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_request_that_is_not_wanted_any_more_is_canceled() {
         let mut slot = Slot::default();
-        slot.send(1, pending());
+        slot.send_or_wait(Next::Send(1), |_| pending());
         assert_eq!(slot.cancel_unless(|request| *request == 1), None);
         assert_eq!(slot.request(), Some(&1));
         assert_eq!(slot.cancel_unless(|request| *request == 2), Some(1));

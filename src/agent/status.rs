@@ -10,7 +10,7 @@ impl Agent<'_> {
         let status = Status {
             version: env!("CARGO_PKG_VERSION"),
             node: NodeStatus {
-                name: self.node_name.clone(),
+                name: self.options.node_name.clone(),
                 seen: self.node_seen,
                 resource_version: self.latest.get().map(|node| node.metadata.resource_version),
             },

@@ -1,4 +1,4 @@
-//! Changes of taints: what is sent next, and what the answers lead to.
+//! Changes of taints: what is sent next, and what the answers change.
 
 use std::time::Instant;
 
@@ -6,85 +6,58 @@ use tracing::info;
 
 use super::Agent;
 use super::rule::RuleRunner;
-use super::slot::{Answer, Slot};
-use crate::node;
 use crate::node::patch::{Change, Wanted};
 use crate::node::self_check::SelfCheck;
-use crate::node::writes::{Next, WriteOutcome};
-
-pub(super) enum TaintRequest {
-    Patch(Change),
-    /// A read before the next change, of the Node with this uid.
-    Get(String),
-}
-
-impl Slot<'_, TaintRequest> {
-    /// The change under way.
-    pub(super) fn change(&self) -> Option<&Change> {
-        match self.request() {
-            Some(TaintRequest::Patch(change)) => Some(change),
-            _ => None,
-        }
-    }
-}
+use crate::node::writes::Request;
+use crate::node::{self, Answer, Next};
 
 impl Agent<'_> {
     pub(super) fn send_taints(&mut self, now: Instant) {
         if !self.slots.taints.is_idle() {
             return;
         }
-        self.slots.taints.wait_until(None);
-        let Some(node) = self.latest.get() else {
-            return;
-        };
         let wanted = wanted(&self.rules, self.self_check.as_ref());
-        let (api, name) = (self.api, self.node_name.clone());
-        match self.writes.next(now, node, &wanted) {
-            Next::Wait(until) => self.slots.taints.wait_until(until),
-            Next::Get => {
-                let request = TaintRequest::Get(node.metadata.uid.clone());
-                let answer = async move { node::get(api, &name).await };
-                self.slots.taints.send(request, answer);
+        let next = self.latest.get().map_or(Next::Wait(None), |node| {
+            self.writes.next(now, node, &wanted)
+        });
+        let (api, name) = (self.api, &self.options.node_name);
+        self.slots.taints.send_or_wait(next, |request| {
+            let change = request.change().cloned();
+            async move {
+                match change {
+                    Some(change) => node::patch(api, name, change).await,
+                    None => node::get(api, name).await,
+                }
             }
-            Next::Patch(change) => {
-                let request = TaintRequest::Patch(change.clone());
-                let answer = async move { node::patch(api, &name, &change).await };
-                self.slots.taints.send(request, answer);
-            }
-        }
+        });
     }
 
-    pub(super) fn taints_answered(&mut self, request: &TaintRequest, answer: Answer) {
+    pub(super) fn taints_answered(&mut self, request: &Request, answer: Answer) {
         let now = Instant::now();
         match request {
-            TaintRequest::Patch(change) => {
-                match (self.writes.patched(now, change, &answer), &answer) {
-                    (Some(WriteOutcome::Applied), Ok(node)) => {
+            Request::Patch(change) => {
+                self.writes.patched(now, change, &answer);
+                match &answer {
+                    Ok(node) => {
                         self.connection.request_succeeded();
                         for rule in &mut self.rules {
                             rule.accepted(now, change, node);
                         }
                     }
-                    (Some(WriteOutcome::Unknown), _) => self.unanswered(change),
-                    _ => {}
+                    Err(error) if error.leaves_outcome_unknown() => self.unanswered(change),
+                    Err(_) => {}
                 }
                 self.observe_answer(&change.uid, answer);
             }
-            TaintRequest::Get(uid) => {
+            Request::Get(uid) => {
                 let wanted = wanted(&self.rules, self.self_check.as_ref());
-                let outcome = self.writes.got(now, &wanted, &answer);
+                let denied = self.writes.got(now, &wanted, &answer);
                 for rule in &mut self.rules {
                     if let Ok(node) = &answer {
                         rule.state.read(node);
                     }
-                    if let Some(WriteOutcome::Denied {
-                        action,
-                        taint,
-                        message,
-                        first,
-                    }) = &outcome
-                    {
-                        rule.denied(*action, taint, message, *first);
+                    if let Some(denied) = &denied {
+                        rule.denied(now, denied);
                     }
                 }
                 self.observe_answer(uid, answer);
@@ -98,14 +71,15 @@ impl Agent<'_> {
         }
     }
 
-    /// Nothing else is left of what a rule that is gone wanted: the agent asks the rules before every request.
+    /// The agent asks the rules before every request, so nothing else can remain of what a removed rule wanted.
     pub(super) fn cancel_unwanted_change(&mut self) {
         let wanted = wanted(&self.rules, self.self_check.as_ref());
-        let canceled = self.slots.taints.cancel_unless(|request| match request {
-            TaintRequest::Patch(change) => wanted.includes(change),
-            TaintRequest::Get(_) => true,
-        });
-        if let Some(TaintRequest::Patch(change)) = canceled {
+        let is_wanted = |request: &Request| {
+            let change = request.change();
+            change.is_none_or(|change| wanted.includes(change))
+        };
+        let canceled = self.slots.taints.cancel_unless(is_wanted);
+        if let Some(Request::Patch(change)) = canceled {
             info!("canceled a change that no rule wants any more");
             self.writes.canceled();
             self.unanswered(&change);
@@ -116,8 +90,8 @@ impl Agent<'_> {
 /// The changes that wait only for their write.
 fn wanted<'r>(rules: &'r [RuleRunner], self_check: Option<&'r SelfCheck>) -> Wanted<'r> {
     let mut wanted = Wanted::default();
-    let leftover = self_check.and_then(SelfCheck::leftover_taint);
-    wanted.remove.extend(leftover);
+    let added_by_check = self_check.and_then(SelfCheck::taint_to_remove);
+    wanted.remove.extend(added_by_check);
     for state in rules.iter().map(|rule| &rule.state) {
         if let Some(action) = state.wants() {
             wanted.add(action, &state.rule().taint);

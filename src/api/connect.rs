@@ -28,13 +28,13 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 2;
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Everything that a connection is made from. No file has to be read to use it.
+/// Everything that a connection needs. Using it reads no file.
 pub(super) struct ConnectionSettings {
     pub(super) url: Uri,
     base_uri: BaseUriLayer,
     headers: ExtraHeadersLayer,
     connector: HttpsConnector<HttpConnector<Resolver>>,
-    /// Of the text of all files that these settings come from.
+    /// The hash of the text of all files that these settings come from.
     pub(super) sha256: String,
 }
 
@@ -51,7 +51,7 @@ impl ConnectionSettings {
         })
     }
 
-    /// A client that has no connection yet. Call it on the runtime: a client starts a task of its own.
+    /// A client that has no connection yet. Call it on the runtime, because a client starts a task.
     pub(super) fn client(&self) -> Client {
         let transport = legacy::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())

@@ -1,4 +1,4 @@
-//! The credentials of requests, and the client that is made from them. Nothing else reads credentials.
+//! The credentials of requests, and the client that uses them. Nothing else reads credentials.
 //!
 //! kube would read a token, and a certificate authority, about once a minute: on the thread of the request, without a
 //! limit, from any kind of file. Here, another thread reads all files, one reading at a time, and requests use what it
@@ -42,7 +42,7 @@ pub(super) struct Credentials {
     last_failure: watch::Sender<Option<Incident>>,
 }
 
-/// What one request is sent with.
+/// The client and the header for one request.
 pub(super) struct InUse {
     pub(super) client: Client,
     pub(super) authorization: Option<HeaderValue>,
@@ -55,7 +55,7 @@ struct State {
     version: u64,
     /// The version of the last change of the connection settings. A new token alone does not change them.
     settings_since: u64,
-    /// With the version that it was made from. An old client is used as long as it works: the watches are on its
+    /// With the version of its settings. An old client is used as long as it works: the watches are on its
     /// connection, and a certificate authority may be replaced before the server's certificate is.
     client: Option<(Client, u64)>,
     /// Whether the server has refused this version.
@@ -105,7 +105,7 @@ impl Credentials {
         self.state().content.settings.url.clone()
     }
 
-    /// What to send the next request with.
+    /// The client and the header for the next request.
     pub(super) async fn for_request(self: &Arc<Self>) -> InUse {
         let stale_at = self.state().stale_at;
         if stale_at <= Instant::now() {
@@ -121,7 +121,9 @@ impl Credentials {
             let mut state = self.state();
             state.refused = true;
             let settings_since = state.settings_since;
-            state.client.take_if(|(_, made)| *made < settings_since);
+            state
+                .client
+                .take_if(|(_, version)| *version < settings_since);
         }
         let is_same = || self.state().version == refused.version;
         if is_same() {
@@ -130,7 +132,7 @@ impl Credentials {
         (!is_same()).then(|| self.state().in_use())
     }
 
-    /// Makes the next request read the credentials and open a connection.
+    /// The next request reads the credentials and opens a connection.
     pub(super) fn reconnect(&self) {
         let mut state = self.state();
         state.client = None;
@@ -216,12 +218,16 @@ impl Credentials {
 impl State {
     fn in_use(&mut self) -> InUse {
         let fresh = || (self.content.settings.client(), self.version);
-        let (client, made) = self.client.get_or_insert_with(fresh);
-        let is_old = *made < self.settings_since;
+        let (client, client_version) = self.client.get_or_insert_with(fresh);
+        let is_old = *client_version < self.settings_since;
         InUse {
             client: client.clone(),
             authorization: self.content.authorization.clone(),
-            version: if is_old { *made } else { self.version },
+            version: if is_old {
+                *client_version
+            } else {
+                self.version
+            },
         }
     }
 

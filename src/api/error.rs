@@ -14,7 +14,6 @@ const MAX_MESSAGE: usize = 1024;
 /// The longest wait that a server, or a proxy before it, can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
-/// Why a request failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ApiError {
     /// The credentials or the address could not be read.
@@ -171,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_that_nobody_would_ask_for_is_cut_short() {
+    fn a_very_long_retry_after_is_limited() {
         for asked in [Duration::from_hours(24), Duration::from_secs(u64::MAX)] {
             let error = ApiError::refused(429, Some(asked), b"too many requests");
             assert_eq!(error.retry_after(), Some(MAX_RETRY_AFTER));

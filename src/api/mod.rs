@@ -13,7 +13,7 @@ mod stream;
 pub mod traffic;
 pub mod watch;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -61,12 +61,10 @@ impl ApiServer {
         })
     }
 
-    /// The URL of the server.
     pub fn url(&self) -> Uri {
         self.credentials.url()
     }
 
-    /// The metrics of the requests.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
@@ -122,19 +120,15 @@ impl ApiServer {
         })
     }
 
-    fn list_method(&self) -> ListMethod {
-        *self
-            .list_method
+    fn list_method(&self) -> MutexGuard<'_, ListMethod> {
+        self.list_method
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on, watches begin with `method` or a later one.
     fn fall_back_to(&self, method: ListMethod) {
-        let mut current = self
-            .list_method
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.list_method();
         *current = method.max(*current);
     }
 
@@ -150,7 +144,7 @@ impl ApiServer {
         }
     }
 
-    /// Returns what `read` makes of the answer. If the server refuses the credentials, reads them again, and sends the
+    /// Sends the request, and returns the answer as `read` reads it. If the server refuses the credentials, reads them again, and sends the
     /// request again if they differ.
     async fn send<T, F: Future<Output = Result<T, ApiError>>>(
         &self,
@@ -194,7 +188,7 @@ impl ApiServer {
     }
 }
 
-/// Returns the status code of the answer and what `read` makes of it. A code of 400 or more is an error.
+/// Returns the status code of the answer, and the answer as `read` reads it. A code of 400 or more is an error.
 async fn send_once<T, F: Future<Output = Result<T, ApiError>>>(
     used: &InUse,
     mut request: Request<Vec<u8>>,

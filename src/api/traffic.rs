@@ -51,7 +51,7 @@ impl Verb {
         }
     }
 
-    /// The status code that a request is expected to have.
+    /// The status code of the expected answer.
     fn expected_code(self) -> StatusCode {
         match self {
             Self::Create => StatusCode::CREATED,
@@ -69,7 +69,7 @@ pub(super) enum End {
     Answer(u16),
     /// The whole answer did not arrive in time.
     Timeout,
-    /// The whole answer did not arrive for another reason: there was no connection, it broke, or the request was cancelled.
+    /// The whole answer did not arrive for another reason: there was no connection, it broke, or the request was canceled.
     Error,
 }
 
@@ -160,7 +160,7 @@ impl Traffic {
     }
 }
 
-/// A request under way. It is counted when this is dropped, so that a cancelled one counts too.
+/// A request under way. It is counted when this is dropped, so that a canceled one counts too.
 pub(super) struct Counted<'a> {
     traffic: &'a Traffic,
     verb: Verb,
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_an_answer_took_is_known_only_where_there_was_one() {
+    fn only_requests_with_an_answer_have_a_duration() {
         let traffic = Traffic::default();
         let mut registry = Registry::default();
         traffic.register(&mut registry);

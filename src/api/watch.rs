@@ -1,4 +1,4 @@
-//! A watch of some objects, which restarts for ever.
+//! A watch of some objects that restarts without end.
 //!
 //! kube-runtime's watcher does not fit: it reconnects without a wait after a clean end, does not fall back where streaming
 //! lists are refused, asks for `resourceVersion=0` (which may be in the past if a server lags), and has a backoff that
@@ -16,7 +16,7 @@ use super::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
 use session::Watch;
 
-/// How long the server keeps a watch open. Up to half as much again is added, so that nodes whose watches began together do
+/// How long the server keeps a watch open. The client adds up to half of it, so that nodes whose watches began together do
 /// not renew them together. A shorter time costs requests. A longer one delays the fallback for a connection that is dead
 /// although PINGs and keep-alive pass.
 const WATCH_TIME: Duration = Duration::from_mins(8);
@@ -39,10 +39,10 @@ const GOOD_WATCH: Duration = Duration::from_secs(10);
 /// The objects to watch.
 #[derive(Debug, Clone)]
 pub struct Collection {
-    /// Such as `/api/v1/nodes`.
+    /// For example `/api/v1/nodes`.
     pub path: String,
     pub field_selector: String,
-    /// Empty: all.
+    /// Empty for all objects.
     pub label_selector: String,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum ListMethod {
     /// 1.31 and 1.33, and may be off in any version.
     ListThenWatch,
     /// A list comes before the watch, and the watch must send all listed objects again, as a streaming list was accepted
-    /// and not completed. Whatever held it back may hold back the events of a watch too.
+    /// and not completed. The cause may also hold back the events of a watch.
     ListThenConfirmedWatch,
 }
 
@@ -102,7 +102,7 @@ pub async fn run<T: Object>(
     let mut watch = Watch::new(api, collection, updates);
     let mut pace = Pace::new(urgent);
     loop {
-        let method = api.list_method();
+        let method = *api.list_method();
         pace.begin();
         let time = jittered(WATCH_TIME);
         let error = match timeout(time + WATCH_GRACE, watch.session(method, time)).await {

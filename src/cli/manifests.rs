@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValue;
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 
 use crate::manifests::{Account, Enforcement, Form, OWN, Part, Tenants};
 use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN, IMAGE, SELINUX_TYPE};
@@ -114,64 +113,6 @@ impl From<TenantArgs> for Tenants {
     }
 }
 
-impl ValueEnum for Form {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[
-            Self::Daemonset,
-            Self::Sidecar,
-            Self::InitContainer,
-            Self::PostStart,
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Self::Daemonset => "A DaemonSet of its own",
-            Self::Sidecar => "A sidecar in the DaemonSet of a CNI",
-            Self::InitContainer => {
-                "An init container in any DaemonSet, after the one that does the work"
-            }
-            Self::PostStart => "A postStart hook of a container with any image",
-        };
-        Some(PossibleValue::new(self.as_str()).help(help))
-    }
-}
-
-impl ValueEnum for Part {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Rbac, Self::Policy, Self::Workload]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, help) = match self {
-            Self::Rbac => ("rbac", "The roles and their bindings"),
-            Self::Policy => ("policy", "The admission policies and their bindings"),
-            Self::Workload => (
-                "workload",
-                "The pods and their configuration. With the form daemonset, also their ServiceAccount and Namespace",
-            ),
-        };
-        Some(PossibleValue::new(name).help(help))
-    }
-}
-
-impl ValueEnum for Enforcement {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Deny, Self::Warn]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, help) = match self {
-            Self::Deny => ("Deny", "Refuse such pods"),
-            Self::Warn => (
-                "Warn",
-                "Warn whoever creates them, and add it to the audit log",
-            ),
-        };
-        Some(PossibleValue::new(name).help(help))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
@@ -189,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_denies_unless_it_is_told_to_warn_and_there_is_none_unless_asked_for() {
+    fn a_policy_denies_by_default_and_exists_only_with_its_flag() {
         let actions = |arguments: &[&str]| {
             let tenants = parse(arguments).unwrap();
             (tenants.tolerations, tenants.node_names)
@@ -233,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exempt_account_that_is_none_is_told_of() {
+    fn an_invalid_exempt_account_is_an_error_that_names_the_wrong_part() {
         for (account, expected) in [
             (
                 "agent",

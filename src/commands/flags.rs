@@ -1,4 +1,4 @@
-//! The configuration that flags stand for.
+//! The configuration that the flags of `run`, `wait` and `check` describe.
 
 use tokio::time::Instant;
 

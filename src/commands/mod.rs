@@ -20,9 +20,11 @@ use tracing::{error, info, warn};
 
 use crate::blocking::joined;
 use crate::cli::{Command, Exit};
+use crate::gate::State;
 use crate::gate::probe::exec;
+use crate::gate::run::GateStatus;
 
-/// After this time, the log says that a file system does not answer.
+/// After this time, untaint logs that a file system does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs `command` until it is done, or until SIGTERM or SIGINT. PID 1 has no default action for signals, so every command
@@ -71,7 +73,7 @@ async fn print(text: impl Into<String>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Runs `work` on another thread. It may block for ever, and signals and time-outs must still end the program.
+/// Runs `work` on another thread: it may block without end, and signals and time-outs must still end the program.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     joined(&mut spawn_blocking(work)).await
 }
@@ -141,6 +143,14 @@ impl Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Failed(error)
+    }
+}
+
+/// Logs which gates are not open at the time-out.
+fn log_late_gates<'g>(rule: Option<&str>, gates: impl IntoIterator<Item = &'g GateStatus>) {
+    for gate in gates.into_iter().filter(|gate| gate.state != State::Open) {
+        let (gate, state, reason) = (&gate.name, gate.state.as_str(), &gate.message);
+        error!(rule, gate, state, reason, "not in time");
     }
 }
 

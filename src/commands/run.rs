@@ -14,12 +14,11 @@ use tokio::time::{Instant, timeout};
 use tracing::{error, info};
 
 use super::flags::one_rule;
-use super::{Failure, deadline_in, finish_by, read_configuration};
+use super::{Failure, deadline_in, finish_by, log_late_gates, read_configuration};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, GateArgs, RunArgs};
 use crate::events;
-use crate::gate::State;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded, Reload};
 use crate::server::{self, Sources};
@@ -159,14 +158,6 @@ fn log_unfinished(status: Option<&Status>) {
         let name = &rule.name;
         let (decision, denied) = (rule.decision, &rule.denied);
         error!(rule = name, decision, denied, "not in time");
-        for gate in rule.gates.iter().filter(|gate| gate.state != State::Open) {
-            error!(
-                rule = name,
-                gate = gate.name,
-                state = gate.state.as_str(),
-                reason = gate.message,
-                "not in time"
-            );
-        }
+        log_late_gates(Some(name), &rule.gates);
     }
 }

@@ -4,12 +4,11 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
-use tracing::{error, info};
+use tracing::info;
 
-use super::{Failure, deadline_in, finish_by};
+use super::{Failure, deadline_in, finish_by, log_late_gates};
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
-use crate::gate::State;
 use crate::gate::run::RuleGates;
 use crate::gate::{GateContext, NodeSnapshot};
 use crate::rule::RuleState;
@@ -27,14 +26,7 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     for gates in &rules {
-        for gate in gates.status().filter(|gate| gate.state != State::Open) {
-            error!(
-                gate = gate.name,
-                state = gate.state.as_str(),
-                reason = gate.message,
-                "not in time"
-            );
-        }
+        log_late_gates(None, gates.status());
     }
     Ok(Exit::NotReady)
 }

@@ -19,9 +19,9 @@ use crate::backoff::{Backoff, jittered};
 use crate::rate_limit::{RepeatFilter, TokenBucket};
 use crate::rule::Notification;
 
-/// The API server's limit for `reportingInstance`, in characters.
+/// The API server's limit for `reportingInstance`, in bytes. The name of a Node is ASCII.
 const MAX_INSTANCE: usize = 128;
-/// Events that wait to be sent. More are dropped. The queue fills only while the API server is away.
+/// The number of Events that can wait to be sent. More are dropped. The queue fills only while the API server is away.
 const QUEUE: usize = 64;
 /// An Event that could not be sent within this time is dropped, as its timestamp would be the time of sending.
 const MAX_AGE: Duration = Duration::from_mins(1);
@@ -82,10 +82,10 @@ impl Sender {
         self.on.store(on, Ordering::Relaxed);
     }
 
-    /// Queues the Event of `notice`, if it has one and Events are on.
-    pub fn send(&self, notice: &Notification) {
-        if let (Some(event), Some(node_uid)) = (event(notice), &notice.node_uid) {
-            self.enqueue(&notice.rule, node_uid, event);
+    /// Queues the Event of `notification`, if it has one and Events are on.
+    pub fn send(&self, notification: &Notification) {
+        if let (Some(event), Some(node_uid)) = (event(notification), &notification.node_uid) {
+            self.enqueue(&notification.rule, node_uid, event);
         }
     }
 
@@ -131,7 +131,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Runs until every [`Sender`] is gone and the queue is empty.
+    /// Runs until every [`Sender`] is dropped and the queue is empty.
     pub async fn run(mut self) {
         while let Some(waiting) = self.waiting.recv().await {
             if self.is_allowed(&waiting) {
@@ -148,12 +148,7 @@ impl Publisher {
         let now = Instant::now().into_std();
         self.tokens.retain(|_, tokens| !tokens.is_full(now));
         let kind = (waiting.rule.clone(), waiting.event.reason.clone());
-        let tokens = self.tokens.entry(kind).or_insert(LIMIT);
-        let is_allowed = tokens.next_at(now).is_none();
-        if is_allowed {
-            tokens.take(now);
-        }
-        is_allowed
+        self.tokens.entry(kind).or_insert(LIMIT).try_take(now)
     }
 
     /// Tries until it succeeds, cannot succeed, or the Event is too old.

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use super::*;
+use crate::node::writes::Denied;
 
-fn notice(event: RuleEvent) -> Notification {
+fn notification(event: RuleEvent) -> Notification {
     Notification {
         rule: "cni".into(),
         taint: "k".into(),
@@ -30,7 +31,7 @@ fn deadline(action: DeadlineAction) -> RuleEvent {
 }
 
 #[test]
-fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
+fn each_notification_with_an_event_describes_what_happened() {
     let removed = |value| RuleEvent::Removed {
         taint: taint(value),
         since_seen: None,
@@ -68,20 +69,22 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
             "Put the taint k back (rule cni): agent: 503",
         ),
         (
-            RuleEvent::Denied {
+            RuleEvent::Denied(Denied {
                 action: Action::PutBack,
                 taint: taint(None),
                 message: "403: no".into(),
-            },
+                first: true,
+            }),
             Reason::PutBackDenied,
             "The server refused to put back the taint k:NoSchedule (rule cni): 403: no",
         ),
         (
-            RuleEvent::Denied {
+            RuleEvent::Denied(Denied {
                 action: Action::Remove,
                 taint: taint(None),
                 message: "403: no".into(),
-            },
+                first: true,
+            }),
             Reason::RemovalDenied,
             "The server refused to remove the taint k:NoSchedule (rule cni): 403: no",
         ),
@@ -106,12 +109,12 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
         .filter(|it| *it != Reason::ReloadFailed)
     {
         assert!(
-            table.iter().any(|(_, told, _)| *told == reason),
+            table.iter().any(|(_, has_event, _)| *has_event == reason),
             "{reason:?}"
         );
     }
     for (what, reason, note) in table {
-        let event = event(&notice(what)).unwrap();
+        let event = event(&notification(what)).unwrap();
         assert_eq!(event.note.as_deref(), Some(note));
         let (reason, kind, action) = reason.fields();
         assert_eq!(event.reason, reason);
@@ -121,7 +124,7 @@ fn each_notice_that_is_worth_an_event_has_one_that_says_what_happened() {
 }
 
 #[test]
-fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
+fn expected_changes_changes_reported_elsewhere_and_dry_runs_have_no_event() {
     for what in [
         RuleEvent::Tainted,
         RuleEvent::RemovedByOther { ready: true },
@@ -130,24 +133,24 @@ fn what_is_as_it_should_be_or_told_of_otherwise_is_worth_none() {
             taint: taint(None),
         },
     ] {
-        assert!(event(&notice(what.clone())).is_none(), "{what:?}");
+        assert!(event(&notification(what.clone())).is_none(), "{what:?}");
     }
     let dry_run = Notification {
         dry_run: true,
-        ..notice(RuleEvent::Fight)
+        ..notification(RuleEvent::Fight)
     };
     assert!(event(&dry_run).is_none());
 }
 
-/// What gates and servers say comes from outside.
+/// The messages of gates and servers come from outside.
 #[test]
 fn a_hostile_reason_is_cut_and_clean() {
     for text in ["\u{1b}[31m\n\r\0\u{202e}x".repeat(500), "😀ö".repeat(5000)] {
-        let notice = Notification {
+        let notification = Notification {
             waits_for: text,
-            ..notice(RuleEvent::LongWait)
+            ..notification(RuleEvent::LongWait)
         };
-        let note = event(&notice).unwrap().note.unwrap();
+        let note = event(&notification).unwrap().note.unwrap();
         assert!(note.len() <= 1024 && note.len() > 1000, "{}", note.len());
         assert!(note.ends_with('…'), "{note}");
         let clean = |c: char| !c.is_control() && c != '\u{202e}';
@@ -157,7 +160,7 @@ fn a_hostile_reason_is_cut_and_clean() {
 }
 
 #[test]
-fn a_bad_file_has_an_event_that_says_what_is_wrong_in_one_line() {
+fn a_bad_file_has_an_event_with_all_problems_in_one_line() {
     let event = bad_file("config.yaml:3:1: rules: is missing\nconfig.yaml:4:1: x: unknown field");
     assert_eq!(event.reason, "ReloadFailed");
     assert_eq!(event.type_, EventType::Warning);

@@ -1,4 +1,4 @@
-//! The ServiceAccount that untaint uses.
+//! ServiceAccounts: untaint's own, those of other programs that contain untaint, and exempt ones.
 
 use std::str::FromStr;
 
@@ -7,7 +7,6 @@ use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN};
 /// The Namespace and the name of untaint's own ServiceAccount, and the name of its objects.
 pub const OWN: &str = "untaint";
 
-/// A ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Account {
     /// A DNS label.
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_accounts_share_a_name_of_what_is_made_for_them() {
+    fn the_objects_of_different_accounts_have_different_names() {
         let accounts = [
             "untaint:untaint",
             "a:b",

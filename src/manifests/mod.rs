@@ -1,8 +1,8 @@
 //! What a cluster needs to run untaint with a configuration, with the least permissions: roles, admission policies and
 //! the workload, as commented YAML. Pure, and the same text for the same input.
 //!
-//! `rbac` is what the account may request from the API server, `policy` what the API server allows of that, `workload`
-//! the pods. The text is in YAML templates beside these modules.
+//! `rbac` has the roles of the account. `policy` has the admission policies, which restrict the use of these roles.
+//! `workload` has the pods. The text is in YAML templates beside these modules.
 
 mod account;
 mod policy;
@@ -14,6 +14,7 @@ pub use account::{Account, OWN};
 pub use policy::{Enforcement, Tenants};
 pub use workload::MountError;
 
+use clap::ValueEnum;
 use thiserror::Error;
 
 use self::policy::MOST_CHARACTERS;
@@ -23,19 +24,19 @@ use crate::config::{Check, Configuration, Gate, ObservedObject, Rule};
 const HEAD: &str =
     "# Written by `untaint manifests`. Do not edit: change the configuration and run it again.\n\n";
 
-/// The parts of an installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The parts of an installation. The comments are in `--help`, as are those of [`Form`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// The roles and their bindings.
     Rbac,
     /// The admission policies and their bindings.
     Policy,
-    /// The pods, their configuration and, where they are untaint's own, their ServiceAccount and Namespace.
+    /// The pods and their configuration. With the form daemonset, also their ServiceAccount and Namespace.
     Workload,
 }
 
-/// How untaint gets to the nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How untaint runs on the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// A DaemonSet of its own.
     Daemonset,
@@ -43,21 +44,11 @@ pub enum Form {
     Sidecar,
     /// An init container in any DaemonSet, after the one that does the work.
     InitContainer,
-    /// A postStart hook of a container whose image is not ours.
+    /// A postStart hook of a container with any image.
     PostStart,
 }
 
 impl Form {
-    /// The name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Daemonset => "daemonset",
-            Self::Sidecar => "sidecar",
-            Self::InitContainer => "init-container",
-            Self::PostStart => "post-start",
-        }
-    }
-
     /// Whether only untaint uses the ServiceAccount. Otherwise, it has other permissions for the other programs in its
     /// pods.
     pub fn has_own_account(self) -> bool {
@@ -65,18 +56,17 @@ impl Form {
     }
 }
 
-/// Why manifests cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RenderError {
     /// A gate looks at a place that cannot be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
-    /// The account of the form daemonset. The policies of two forms for one account would replace each other.
+    /// The account is that of the form daemonset. The policies of two forms for one account would replace each other.
     #[error(
-        "the form {0} is for the pods of another program: name their account by --namespace and --service-account; \
+        "this form is for the pods of another program: name their account by --namespace and --service-account; \
          {OWN}:{OWN} is the account of the form daemonset"
     )]
-    OwnAccount(&'static str),
+    OwnAccount,
     /// Every configured taint has the effect `PreferNoSchedule`.
     #[error(
         "--toleration-policy has no taint to protect: all rules have the effect PreferNoSchedule, which keeps no pod away"
@@ -95,12 +85,10 @@ pub enum RenderError {
     },
 }
 
-/// What the manifests depend on.
 #[derive(Debug, Clone)]
 pub struct Manifests {
     /// The text of the configuration file, as it is mounted.
     pub text: String,
-    /// The same, parsed.
     pub configuration: Configuration,
     /// How untaint gets to the nodes.
     pub form: Form,
@@ -123,7 +111,7 @@ impl Manifests {
     /// The parts as one stream of YAML documents.
     pub fn render(&self, parts: &[Part]) -> Result<String, RenderError> {
         if self.account.is_own() && !self.form.has_own_account() {
-            return Err(RenderError::OwnAccount(self.form.as_str()));
+            return Err(RenderError::OwnAccount);
         }
         let mut documents = Vec::new();
         if parts.contains(&Part::Workload) {

@@ -1,6 +1,6 @@
 //! The pods: untaint's own, or an example of another program's DaemonSet with untaint in it.
 //!
-//! `workload/` has one template of the DaemonSet for each form. The parts that forms share are here.
+//! `workload/` has one template of the DaemonSet for each form, and the parts that forms share.
 
 mod mounts;
 mod tolerations;
@@ -13,68 +13,6 @@ use super::{Form, Manifests};
 use crate::text::sha256;
 
 pub use mounts::MountError;
-
-const HOST_NETWORK: &str = "\
-# With a network of its own, the pod would start only after the CNI is ready. The cluster's resolver needs the CNI too,
-# so the pod uses the host's.
-hostNetwork: true
-dnsPolicy: Default
-";
-
-const PRIORITY: &str = "\
-# On GKE, every namespace except kube-system needs a ResourceQuota for this class.
-priorityClassName: system-node-critical
-nodeSelector:
-  kubernetes.io/os: linux
-";
-
-const NODE_NAME: &str = "\
-env:
-- name: NODE_NAME
-  valueFrom:
-    fieldRef:
-      fieldPath: spec.nodeName
-";
-
-const CONFIG_MOUNT: &str = "\
-- name: config
-  # The whole directory, because the kubelet never updates a file that is mounted by subPath.
-  mountPath: /etc/untaint
-  readOnly: true
-";
-
-const CONFINEMENT: &str = "\
-securityContext:
-  {{user}}
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities:
-    drop: [ALL]
-  seccompProfile:
-    type: RuntimeDefault
-  {{selinux}}
-resources:
-  requests:
-    cpu: 10m
-    memory: 16Mi
-  # No CPU limit: it would delay removals, and pods wait for those.
-  limits:
-    memory: 64Mi
-";
-
-/// Where a gate looks at the host's files.
-const ROOT: &str = "\
-# Often, only root can read CNI configurations and use agents' sockets (mode 0600). Root without capabilities has the
-# permissions of the owner root, and no more.
-runAsUser: 0
-runAsGroup: 0
-";
-
-const NOBODY: &str = "\
-runAsUser: 65532
-runAsGroup: 65532
-runAsNonRoot: true
-";
 
 /// The Namespace and the ServiceAccount, if they are untaint's own. Those of other programs must not change or be
 /// deleted with untaint's manifests.
@@ -103,12 +41,17 @@ pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], MountError
         Form::PostStart => BTreeSet::new(),
         _ => mounts::directories(manifests)?,
     };
+    let user = if directories.is_empty() {
+        include_str!("workload/nobody.yaml")
+    } else {
+        include_str!("workload/root.yaml")
+    };
     let selinux = manifests.selinux_type.as_ref();
     let selinux = selinux.map(|kind| format!("seLinuxOptions:\n  type: {}\n", scalar(kind)));
     let confinement = Values::default()
-        .with("user", if directories.is_empty() { NOBODY } else { ROOT })
+        .with("user", user)
         .with("selinux", selinux.unwrap_or_default())
-        .fill(CONFINEMENT);
+        .fill(include_str!("workload/confinement.yaml"));
     // With a hash, a new configuration rolls out by the DaemonSet's update strategy.
     let hash = &sha256(&manifests.text)[..10];
     let config_map = format!("{}-{hash}", manifests.account.objects());
@@ -117,13 +60,13 @@ pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], MountError
         .with("configMap", config_map)
         .with("configuration", literal(&manifests.text, 4))
         .with("image", scalar(&manifests.image))
-        .with("hostNetwork", HOST_NETWORK)
+        .with("hostNetwork", include_str!("workload/host-network.yaml"))
         .with("tolerations", tolerations::of_pods(manifests))
-        .with("priority", PRIORITY)
-        .with("nodeName", NODE_NAME)
+        .with("priority", include_str!("workload/priority.yaml"))
+        .with("nodeName", include_str!("workload/node-name.yaml"))
         .with("confinement", confinement)
         .with("hostMounts", mounts::mounts(&directories))
-        .with("configMount", CONFIG_MOUNT)
+        .with("configMount", include_str!("workload/config-mount.yaml"))
         .with("hostVolumes", mounts::volumes(&directories));
     Ok(
         [include_str!("workload/config-map.yaml"), daemon_set]

@@ -1,14 +1,15 @@
 //! Templates of YAML documents, and strings in YAML.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Values for the names in templates.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Values(Vec<(&'static str, String)>);
+pub(super) struct Values(BTreeMap<&'static str, String>);
 
 impl Values {
     pub(super) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.0.push((name, value.into()));
+        self.0.insert(name, value.into());
         self
     }
 
@@ -19,8 +20,8 @@ impl Values {
     }
 
     /// The template with the values instead of `{{name}}`. A value that is alone on its line may have several lines,
-    /// which get the indentation of the name, or none. Lines that begin with `##` are comments on the template and are
-    /// dropped.
+    /// which get the indentation of the name, or none. Placeholders in values stay, and so do those without a value.
+    /// Lines that begin with `##` are comments on the template and are dropped.
     pub(super) fn fill(&self, template: &str) -> String {
         let mut filled = String::new();
         for line in template.lines() {
@@ -28,38 +29,31 @@ impl Values {
             if content.starts_with("##") {
                 continue;
             }
-            let block = self.0.iter().find(|(name, _)| content == placeholder(name));
-            if let Some((_, block)) = block {
-                filled.push_str(&indent(block, line.len() - content.len()));
-                continue;
+            let name = content.strip_prefix("{{");
+            let name = name.and_then(|name| name.strip_suffix("}}"));
+            if let Some(block) = name.and_then(|name| self.0.get(name)) {
+                filled += &indent(block, line.len() - content.len());
+            } else {
+                filled += &self.fill_line(line);
+                filled.push('\n');
             }
-            filled.push_str(&self.fill_line(line));
-            filled.push('\n');
         }
         filled
     }
 
-    /// Does not fill placeholders in values.
     fn fill_line(&self, line: &str) -> String {
         let Some((before, rest)) = line.split_once("{{") else {
             return line.to_owned();
         };
-        let known = self.0.iter().find_map(|(name, value)| {
-            let after = rest.strip_prefix(name)?.strip_prefix("}}")?;
-            Some((value, after))
-        });
-        match known {
+        let end = rest.split_once("}}");
+        match end.and_then(|(name, after)| Some((self.0.get(name)?, after))) {
             Some((value, after)) => format!("{before}{value}{}", self.fill_line(after)),
             None => format!("{before}{{{{{}", self.fill_line(rest)),
         }
     }
 }
 
-fn placeholder(name: &str) -> String {
-    format!("{{{{{name}}}}}")
-}
-
-/// Words that are not strings for readers of YAML 1.1, such as kubectl.
+/// Words that readers of YAML 1.1, for example kubectl, do not read as strings.
 const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 
 /// A string on one line, in quotes if it would be read as something else without them.
@@ -112,14 +106,12 @@ pub(super) fn literal(text: &str, spaces: usize) -> String {
     if !text.ends_with('\n') || text.ends_with("\n\n") || text == "\n" || !text.chars().all(fits) {
         return format!(" {}", quoted(text));
     }
-    // The number says where the text begins, as its first line may begin with spaces.
+    // The number is the indentation: the first line of the text may begin with spaces.
     format!(" |2\n{}", indent(text, spaces).trim_end_matches('\n'))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
@@ -151,7 +143,7 @@ mod tests {
 
     /// kubectl would make a space of a line break.
     #[test]
-    fn nothing_is_left_as_it_is_that_readers_of_yaml_1_1_take_for_something_else() {
+    fn characters_that_yaml_1_1_reads_differently_are_escaped() {
         let text = "a\u{85}b\u{2028}c\u{2029}d\u{feff}e\n";
         let expected = r#""a\u0085b\u2028c\u2029d\ufeffe\n""#;
         assert_eq!(scalar(text), expected);

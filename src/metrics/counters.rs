@@ -19,51 +19,73 @@ const SEEN_BUCKETS: [f64; 10] = [0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 
 /// while Karpenter has not registered the node.
 const READY_BUCKETS: [f64; 8] = [0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
 
-type Pick<T> = fn(&RuleCounts) -> T;
+/// Name, help, and whether an event of a rule counts.
+type RuleCounter = (&'static str, &'static str, fn(&RuleEvent) -> bool);
 
-const COUNTERS: [(&str, &str, Pick<u64>); 6] = [
+const COUNTERS: [RuleCounter; 6] = [
     (
         "untaint_rule_removals",
         "Taints removed, including those whose removal had no answer.",
-        |rule| rule.removals,
+        |event| {
+            matches!(
+                event,
+                RuleEvent::Removed { .. } | RuleEvent::RemovedUnanswered
+            )
+        },
     ),
     (
         "untaint_rule_removals_by_others",
         "Removals of the taint by somebody else before the rule was ready.",
-        |rule| rule.removals_by_others,
+        |event| matches!(event, RuleEvent::RemovedByOther { ready: false }),
     ),
     (
         "untaint_rule_denials",
         "Changes of the taint that the server refused.",
-        |rule| rule.denials,
+        |event| matches!(event, RuleEvent::Denied(_)),
     ),
     (
         "untaint_rule_fights",
         "Times that the taint came back as often as it was removed.",
-        |rule| rule.fights,
+        |event| matches!(event, RuleEvent::Fight),
     ),
     (
         "untaint_rule_deadlines",
         "Times that the taint was there for longer than the rule's deadline.",
-        |rule| rule.deadlines,
+        |event| matches!(event, RuleEvent::Deadline { .. }),
     ),
     (
         "untaint_rule_put_backs",
         "Times that the taint was put back because a gate closed.",
-        |rule| rule.put_backs,
+        |event| matches!(event, RuleEvent::PutBack),
     ),
 ];
 
-const HISTOGRAMS: [(&str, &str, Pick<Histogram>); 2] = [
+/// Name, help, buckets, and the duration of an event, if it has one.
+type RuleHistogram = (
+    &'static str,
+    &'static str,
+    &'static [f64],
+    fn(&RuleEvent) -> Option<Duration>,
+);
+
+const HISTOGRAMS: [RuleHistogram; 2] = [
     (
         "untaint_rule_seen_to_removed_seconds",
         "Time from the first sight of a taint to its removal.",
-        |rule| rule.since_seen.clone(),
+        &SEEN_BUCKETS,
+        |event| match event {
+            RuleEvent::Removed { since_seen, .. } => *since_seen,
+            _ => None,
+        },
     ),
     (
         "untaint_rule_ready_to_removed_seconds",
         "Time from when the rule was ready to the removal of a taint.",
-        |rule| rule.since_ready.clone(),
+        &READY_BUCKETS,
+        |event| match event {
+            RuleEvent::Removed { since_ready, .. } => *since_ready,
+            _ => None,
+        },
     ),
 ];
 
@@ -71,37 +93,21 @@ const HISTOGRAMS: [(&str, &str, Pick<Histogram>); 2] = [
 #[derive(Debug, Clone, Default)]
 pub struct Counters(Arc<Mutex<BTreeMap<String, RuleCounts>>>);
 
+/// In the order of [`COUNTERS`] and [`HISTOGRAMS`].
 #[derive(Debug)]
 struct RuleCounts {
-    removals: u64,
-    removals_by_others: u64,
-    denials: u64,
-    fights: u64,
-    deadlines: u64,
-    put_backs: u64,
-    since_seen: Histogram,
-    since_ready: Histogram,
-}
-
-impl Default for RuleCounts {
-    fn default() -> Self {
-        Self {
-            removals: 0,
-            removals_by_others: 0,
-            denials: 0,
-            fights: 0,
-            deadlines: 0,
-            put_backs: 0,
-            since_seen: Histogram::new(SEEN_BUCKETS),
-            since_ready: Histogram::new(READY_BUCKETS),
-        }
-    }
+    counts: [u64; COUNTERS.len()],
+    durations: [Histogram; HISTOGRAMS.len()],
 }
 
 impl Counters {
     /// Starts to count what happens to this rule, from 0.
     pub fn begin(&self, rule: &str) {
-        self.rules().insert(rule.to_owned(), RuleCounts::default());
+        let counts = RuleCounts {
+            counts: [0; COUNTERS.len()],
+            durations: HISTOGRAMS.map(|(_, _, buckets, _)| Histogram::new(buckets.iter().copied())),
+        };
+        self.rules().insert(rule.to_owned(), counts);
     }
 
     /// Removes the metrics of this rule.
@@ -110,31 +116,19 @@ impl Counters {
     }
 
     /// Counts what happened to a rule, unless it was forgotten.
-    pub fn count(&self, notice: &Notification) {
+    pub fn count(&self, notification: &Notification) {
         let mut rules = self.rules();
-        let Some(rule) = rules.get_mut(&notice.rule) else {
+        let Some(rule) = rules.get_mut(&notification.rule) else {
             return;
         };
-        match &notice.event {
-            RuleEvent::Removed {
-                since_seen,
-                since_ready,
-                ..
-            } => {
-                rule.removals += 1;
-                observe(&rule.since_seen, *since_seen);
-                observe(&rule.since_ready, *since_ready);
+        let event = &notification.event;
+        for (count, (_, _, counts)) in rule.counts.iter_mut().zip(COUNTERS) {
+            *count += u64::from(counts(event));
+        }
+        for (histogram, (_, _, _, duration)) in rule.durations.iter().zip(HISTOGRAMS) {
+            if let Some(duration) = duration(event) {
+                histogram.observe(duration.as_secs_f64());
             }
-            RuleEvent::RemovedUnanswered => rule.removals += 1,
-            RuleEvent::RemovedByOther { ready: false } => rule.removals_by_others += 1,
-            RuleEvent::Denied { .. } => rule.denials += 1,
-            RuleEvent::Fight => rule.fights += 1,
-            RuleEvent::Deadline { .. } => rule.deadlines += 1,
-            RuleEvent::PutBack => rule.put_backs += 1,
-            RuleEvent::Tainted
-            | RuleEvent::Undone { .. }
-            | RuleEvent::LongWait
-            | RuleEvent::RemovedByOther { ready: true } => {}
         }
     }
 
@@ -145,12 +139,13 @@ impl Counters {
                 .iter()
                 .map(|(rule, counts)| ([("rule", rule.as_str())], counts))
         };
-        for (name, help, pick) in COUNTERS {
-            let series = labelled().map(|(label, counts)| (label, ConstCounter::new(pick(counts))));
+        for (index, (name, help, _)) in COUNTERS.into_iter().enumerate() {
+            let series =
+                labelled().map(|(label, rule)| (label, ConstCounter::new(rule.counts[index])));
             family(encoder, name, help, series)?;
         }
-        for (name, help, pick) in HISTOGRAMS {
-            let series = labelled().map(|(label, counts)| (label, pick(counts)));
+        for (index, (name, help, ..)) in HISTOGRAMS.into_iter().enumerate() {
+            let series = labelled().map(|(label, rule)| (label, rule.durations[index].clone()));
             family(encoder, name, help, series)?;
         }
         Ok(())
@@ -158,11 +153,5 @@ impl Counters {
 
     fn rules(&self) -> MutexGuard<'_, BTreeMap<String, RuleCounts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn observe(histogram: &Histogram, duration: Option<Duration>) {
-    if let Some(duration) = duration {
-        histogram.observe(duration.as_secs_f64());
     }
 }

@@ -20,10 +20,9 @@ use crate::api::traffic::Traffic;
 use crate::status::Status;
 pub use counters::Counters;
 
-/// Of the page. Every scraper accepts this format.
+/// The type of the page. Every scraper accepts this format.
 pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
-/// All metrics.
 #[derive(Debug)]
 pub struct Metrics(Registry);
 

@@ -9,6 +9,7 @@ use crate::config::DeadlineAction;
 use crate::gate::State;
 use crate::gate::run::GateStatus;
 use crate::node::patch::Action;
+use crate::node::writes::Denied;
 use crate::rule::{Notification, RuleEvent};
 use crate::status::{ApiStatus, ConfigurationStatus, NodeStatus, PolicyStatus, RuleStatus};
 
@@ -117,18 +118,19 @@ impl Scene {
 }
 
 #[test]
-fn each_notice_is_counted_as_what_it_is() {
+fn each_event_of_a_rule_increases_its_counter() {
     let second = Some(Duration::from_secs(1));
     let removed = |since_ready| RuleEvent::Removed {
         taint: Taint::default(),
         since_seen: second,
         since_ready,
     };
-    let denied = RuleEvent::Denied {
+    let denied = RuleEvent::Denied(Denied {
         action: Action::Remove,
         taint: Taint::default(),
         message: "no".into(),
-    };
+        first: true,
+    });
     let deadline = RuleEvent::Deadline {
         after: Duration::from_secs(1),
         action: DeadlineAction::Keep,

@@ -21,8 +21,8 @@ pub struct Change {
     pub uid: String,
     pub action: Action,
     pub taints: Vec<Taint>,
-    /// Every `remove` stands behind `test`s of what it removes, so that another writer's taint that has moved to
-    /// this index makes the whole patch fail (422) rather than vanish. `spec.taints` is an atomic list without a
+    /// Before every `remove`, there are `test`s of the taint that it removes. So if another writer's taint has moved to
+    /// this index, the whole patch fails (422) and the taint stays. `spec.taints` is an atomic list without a
     /// patch strategy: any other type of patch would replace the taints of all writers.
     pub operations: Patch,
 }
@@ -148,7 +148,7 @@ pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
         operations.push(test(["spec", "taints"], Value::Null));
         operations.push(add(["spec", "taints"], json!(taints)));
     } else {
-        // At the end of the list, however long it is by now. If the list is gone, the path is missing and the patch fails.
+        // At the end of the list, whatever its length is now. If the list does not exist any more, the patch fails.
         let append = |taint| add(["spec", "taints", "-"], json!(taint));
         operations.extend(taints.iter().map(append));
     }
@@ -158,14 +158,6 @@ pub fn addition(node: &NodeView, taints: &[Taint]) -> Option<Change> {
         taints,
         operations: Patch(operations),
     })
-}
-
-/// The operations of `change`. They fail if the Node has another version than `node`.
-pub fn pinned(change: Change, node: &NodeView) -> Patch {
-    let version = node.metadata.resource_version.to_string();
-    let mut operations = change.operations.0;
-    operations.insert(0, test(["metadata", "resourceVersion"], version.into()));
-    Patch(operations)
 }
 
 fn test_uid(node: &NodeView) -> PatchOperation {
@@ -179,7 +171,7 @@ fn add<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
     })
 }
 
-fn test<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
+pub(super) fn test<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
     PatchOperation::Test(TestOperation {
         path: PointerBuf::from_tokens(path),
         value,

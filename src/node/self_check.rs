@@ -2,16 +2,16 @@
 //! `untaint manifests` refuses shows that. If another policy refuses the change, that does not show what else the account
 //! may do. Pure.
 //!
-//! The change adds a taint that no rule can allow, whatever account the policy is for: a rule puts back only `NoSchedule`
-//! taints. The change must be valid, because the server asks policies last.
+//! The change adds a taint that no rule of any account can allow: a rule puts back only `NoSchedule` taints. The change
+//! must be valid, because the server evaluates policies last.
 
 use std::time::{Duration, Instant};
 
 use json_patch::Patch;
 use k8s_openapi::api::core::v1::Taint;
 
-use super::patch;
 use super::view::NodeView;
+use super::{Answer, Next, patch};
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
 use crate::taint::{Effect, TaintMatcher};
@@ -20,20 +20,19 @@ use crate::taint::{Effect, TaintMatcher};
 pub const SIGNATURE: &str = "untaint: ";
 
 const KEY: &str = "untaint.dev/never";
-/// The mildest effect. A dry run changes nothing; see [`Finding::CarriedOut`] for a server that ignores `dryRun`.
+/// The mildest effect. A dry run changes nothing; see [`AccountState::DryRunIgnored`] for a server that ignores `dryRun`.
 const EFFECT: Effect = Effect::PreferNoSchedule;
 /// A policy comes into force some seconds after it is applied: a missing one is worth a warning only if it is still
 /// missing after this time.
-const SECOND_LOOK: Duration = Duration::from_secs(10);
-/// How often to look for a missing policy.
+const SECOND_RUN: Duration = Duration::from_secs(10);
+/// The time between dry runs while a policy is missing.
 const PERIOD: Duration = Duration::from_mins(5);
-/// How often to look whether the policy is still there: three requests a second of 10,000 nodes.
+/// The time between dry runs while a policy holds the account: 10,000 nodes send three requests a second.
 const HELD_PERIOD: Duration = Duration::from_hours(1);
 const RETRY_BASE: Duration = Duration::from_secs(2);
 
-/// A dry run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Probe {
+pub struct DryRun {
     /// Of the Node.
     pub uid: String,
     /// Of the Node.
@@ -49,35 +48,24 @@ pub enum AccountState {
     /// The policy that refused, as the server names it.
     Held(String),
     NotHeld,
-}
-
-/// What an answer shows.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// The policy that refused, as the server names it.
-    Held(String),
-    NotHeld,
-    /// Nothing about policies, and why.
-    Nothing(String),
     /// The server made the change: the version of the Node is another one. Only a server, or a proxy before it, that
-    /// ignores `dryRun` does so; no Kubernetes since 1.19 does.
-    CarriedOut,
+    /// ignores `dryRun` does so; no Kubernetes since 1.19 does. The agent must remove this taint.
+    DryRunIgnored(TaintMatcher),
 }
 
 #[derive(Debug)]
 pub struct SelfCheck {
     account: AccountState,
-    /// `None`: never again.
+    /// When the next dry run is due; `None` for no more dry runs.
     due_at: Option<Instant>,
     backoff: Backoff,
-    /// Whether the process may end before a second look.
+    /// Whether the process may end before a second dry run.
     once: bool,
     not_held_reported: bool,
-    leftover_taint: Option<TaintMatcher>,
 }
 
 impl SelfCheck {
-    /// Looks from `now` on. `once`: the process may end before a second look.
+    /// The first dry run is due `now`. `once`: the process may end before a second one.
     pub fn new(now: Instant, once: bool) -> Self {
         Self {
             account: AccountState::Unknown("not asked yet".into()),
@@ -85,7 +73,6 @@ impl SelfCheck {
             backoff: Backoff::new(RETRY_BASE),
             once,
             not_held_reported: false,
-            leftover_taint: None,
         }
     }
 
@@ -93,69 +80,61 @@ impl SelfCheck {
         &self.account
     }
 
-    /// When to look next; `None`: never again.
-    pub fn due_at(&self) -> Option<Instant> {
-        self.due_at
+    /// The taint that a server which ignores `dryRun` has added.
+    pub fn taint_to_remove(&self) -> Option<&TaintMatcher> {
+        match &self.account {
+            AccountState::DryRunIgnored(taint) => Some(taint),
+            _ => None,
+        }
     }
 
-    /// The taint that a server which ignores `dryRun` has left on the Node. The agent must remove it.
-    pub fn leftover_taint(&self) -> Option<&TaintMatcher> {
-        self.leftover_taint.as_ref()
-    }
-
-    /// The dry run for this Node. If the Node has the taint already, there is none, and the next look is later.
-    pub fn look(&mut self, now: Instant, node: &NodeView) -> Option<Probe> {
-        let probe = probe(node);
-        if probe.is_none() {
+    /// The dry run that is due. If the Node has the taint already, there is none, and the next one is later.
+    pub fn next(&mut self, now: Instant, node: &NodeView) -> Next<DryRun> {
+        if self.due_at.is_some_and(|due_at| due_at <= now) {
+            if let Some(dry_run) = dry_run(node) {
+                return Next::Send(dry_run);
+            }
             self.inconclusive(now, format!("the Node has a taint {KEY}"), Duration::ZERO);
         }
-        probe
+        Next::Wait(self.due_at)
     }
 
-    /// Returns the finding if it is news.
+    /// Returns the state of the account if it is to be reported.
     pub fn answered(
         &mut self,
         now: Instant,
-        probe: &Probe,
-        answer: &Result<NodeView, ApiError>,
-    ) -> Option<Finding> {
-        match judge(probe, answer) {
-            Finding::Held(message) => {
-                self.due_at = Some(now + jittered(HELD_PERIOD));
-                self.backoff.reset();
-                self.not_held_reported = false;
-                let is_known = matches!(self.account, AccountState::Held(_));
-                self.account = AccountState::Held(message.clone());
-                (!is_known).then_some(Finding::Held(message))
-            }
-            Finding::NotHeld => {
-                let again = self.account == AccountState::NotHeld || self.once;
-                self.account = AccountState::NotHeld;
-                self.backoff.reset();
-                let wait = if again { PERIOD } else { SECOND_LOOK };
-                self.due_at = Some(now + jittered(wait));
-                let is_new = again && !std::mem::replace(&mut self.not_held_reported, again);
-                is_new.then_some(Finding::NotHeld)
-            }
-            Finding::Nothing(message) => {
+        dry_run: &DryRun,
+        answer: &Answer,
+    ) -> Option<AccountState> {
+        let found = judge(dry_run, answer);
+        let is_new = match &found {
+            AccountState::Unknown(message) => {
                 let asked = answer.as_ref().err().and_then(ApiError::retry_after);
-                self.inconclusive(now, message, asked.unwrap_or_default());
-                None
+                self.inconclusive(now, message.clone(), asked.unwrap_or_default());
+                return None;
             }
-            Finding::CarriedOut => {
+            AccountState::Held(_) => {
+                self.due_at = Some(now + jittered(HELD_PERIOD));
+                self.not_held_reported = false;
+                !matches!(self.account, AccountState::Held(_))
+            }
+            AccountState::NotHeld => {
+                let again = self.account == AccountState::NotHeld || self.once;
+                let wait = if again { PERIOD } else { SECOND_RUN };
+                self.due_at = Some(now + jittered(wait));
+                again && !std::mem::replace(&mut self.not_held_reported, again)
+            }
+            AccountState::DryRunIgnored(_) => {
                 self.due_at = None;
-                self.account = AccountState::Unknown("the server ignores dryRun".into());
-                self.leftover_taint = Some(TaintMatcher {
-                    key: KEY.into(),
-                    value: None,
-                    effect: Some(EFFECT),
-                });
-                Some(Finding::CarriedOut)
+                true
             }
-        }
+        };
+        self.backoff.reset();
+        self.account = found;
+        is_new.then(|| self.account.clone())
     }
 
-    /// What is known of the account stays.
+    /// The state of the account stays as it is known.
     fn inconclusive(&mut self, now: Instant, message: String, asked: Duration) {
         if let AccountState::Unknown(known) = &mut self.account {
             *known = message;
@@ -166,31 +145,39 @@ impl SelfCheck {
 }
 
 /// `None` where the Node has the taint already.
-fn probe(node: &NodeView) -> Option<Probe> {
+fn dry_run(node: &NodeView) -> Option<DryRun> {
     let taint = Taint {
         key: KEY.into(),
         effect: EFFECT.as_str().into(),
         ..Taint::default()
     };
-    let addition = patch::addition(node, &[taint])?;
-    Some(Probe {
-        uid: addition.uid.clone(),
-        version: node.metadata.resource_version,
-        operations: patch::pinned(addition, node),
+    let mut addition = patch::addition(node, &[taint])?;
+    let version = node.metadata.resource_version;
+    // Otherwise, an update by another client would look like a dry run that was carried out.
+    let is_same = patch::test(["metadata", "resourceVersion"], version.to_string().into());
+    addition.operations.0.insert(0, is_same);
+    Some(DryRun {
+        uid: addition.uid,
+        version,
+        operations: addition.operations,
     })
 }
 
-fn judge(probe: &Probe, answer: &Result<NodeView, ApiError>) -> Finding {
+fn judge(dry_run: &DryRun, answer: &Answer) -> AccountState {
     let is_ours = |taint: &Taint| taint.key == KEY;
     match answer {
-        Ok(node) if !node.taints.iter().any(is_ours) => Finding::Nothing(format!(
+        Ok(node) if !node.taints.iter().any(is_ours) => AccountState::Unknown(format!(
             "something takes the taint {KEY} out of the request"
         )),
-        Ok(node) if node.metadata.resource_version == probe.version => Finding::NotHeld,
-        Ok(_) => Finding::CarriedOut,
+        Ok(node) if node.metadata.resource_version == dry_run.version => AccountState::NotHeld,
+        Ok(_) => AccountState::DryRunIgnored(TaintMatcher {
+            key: KEY.into(),
+            value: None,
+            effect: Some(EFFECT),
+        }),
         Err(error) => match refusing_policy(error) {
-            Some(message) => Finding::Held(message),
-            None => Finding::Nothing(error.to_string()),
+            Some(message) => AccountState::Held(message),
+            None => AccountState::Unknown(error.to_string()),
         },
     }
 }

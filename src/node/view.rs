@@ -77,7 +77,7 @@ impl From<NodeObject> for NodeView {
 const REGISTERED: &str = "karpenter.sh/registered";
 /// Karpenter's own start-up taint, with `NoExecute`.
 const UNREGISTERED: &str = "karpenter.sh/unregistered";
-/// Label that tells Karpenter not to restore taints at registration.
+/// With this label, Karpenter does not restore taints at registration.
 const DO_NOT_SYNC_TAINTS: &str = "karpenter.sh/do-not-sync-taints";
 /// Label of every Node that Karpenter manages.
 const NODEPOOL: &str = "karpenter.sh/nodepool";
@@ -95,7 +95,7 @@ impl NodeView {
         self.taints.iter().any(|taint| matcher.matches(taint))
     }
 
-    /// Whether a removal now would be undone: until a NodeClaim is registered, Karpenter restores every taint of its
+    /// Whether Karpenter would undo a removal now: until a NodeClaim is registered, Karpenter restores every taint of its
     /// NodePool in each reconcile (karpenter `nodeclaim/lifecycle/registration.go`, `syncNode`).
     pub fn awaits_registration(&self) -> bool {
         let unregistered =
@@ -123,7 +123,7 @@ impl NodeView {
 #[derive(Debug, Default)]
 pub struct Latest {
     node: Option<NodeView>,
-    /// The next one replaces what is known, whatever its version.
+    /// The next Node replaces the known one, even if its version is lower.
     relisting: bool,
 }
 
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_restored_backup_the_state_asked_for_anew_is_taken_whatever_its_version() {
+    fn after_a_restored_backup_the_relisted_node_is_recorded_although_its_version_is_lower() {
         let mut latest = Latest::default();
         latest.observe(version("u", "1000"));
         latest.begin_relist();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_the_state_asked_for_anew_does_not_have_is_gone() {
+    fn a_node_that_the_new_list_does_not_have_no_longer_exists() {
         let mut latest = Latest::default();
         latest.observe(version("u", "1"));
         latest.begin_relist();
@@ -234,7 +234,8 @@ mod tests {
     }
 
     #[test]
-    fn a_recreated_node_is_taken_whatever_its_version_and_the_end_of_the_old_one_does_not_end_it() {
+    fn a_recreated_node_is_recorded_although_its_version_is_lower_and_the_deletion_of_the_old_one_is_ignored()
+     {
         let mut latest = Latest::default();
         latest.observe(version("old", "10"));
         assert!(latest.observe(version("new", "3")));

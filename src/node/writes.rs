@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::patch::{Action, Change, Step, Wanted};
 use super::view::NodeView;
+use super::{Answer, Next};
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
 use denial::Denial;
@@ -25,29 +26,30 @@ const RETRY_BASE: Duration = Duration::from_millis(20);
 const TROUBLE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// Nothing until something else changes or, with a time, until then.
-    Wait(Option<Instant>),
-    Get,
+pub enum Request {
+    /// A read of the Node with this uid, before the next change.
+    Get(String),
     Patch(Change),
 }
 
-/// What has become of a change.
+impl Request {
+    pub fn change(&self) -> Option<&Change> {
+        match self {
+            Self::Get(_) => None,
+            Self::Patch(change) => Some(change),
+        }
+    }
+}
+
+/// The server does not allow the change of a taint.
 #[derive(Debug, Clone, PartialEq)]
-pub enum WriteOutcome {
-    /// The server accepted the change. The Node in its answer shows what became of the taints.
-    Applied,
-    /// It is not known whether the change took effect.
-    Unknown,
-    /// The server does not allow the change.
-    Denied {
-        action: Action,
-        taint: Taint,
-        /// From the server.
-        message: String,
-        /// Whether the last denial had another message, or there was none.
-        first: bool,
-    },
+pub struct Denied {
+    pub action: Action,
+    pub taint: Taint,
+    /// From the server.
+    pub message: String,
+    /// Whether the last denial had another message, or there was none.
+    pub first: bool,
 }
 
 /// Whether the Node is to be read.
@@ -56,8 +58,8 @@ enum MustRead {
     No,
     /// What is known of it may be outdated.
     BeforeNextPatch,
-    /// A change may have taken effect. The agent must know that even if nothing else is wanted: otherwise it would take
-    /// somebody else's later change for its own.
+    /// A change may have taken effect. The agent must find out even if nothing else is wanted. Otherwise, it would report
+    /// somebody else's later change as its own.
     AtOnce,
 }
 
@@ -86,10 +88,10 @@ impl Default for Writes {
 
 impl Writes {
     /// What to do about the taints of `node`.
-    pub fn next(&mut self, now: Instant, node: &NodeView, wanted: &Wanted<'_>) -> Next {
+    pub fn next(&mut self, now: Instant, node: &NodeView, wanted: &Wanted<'_>) -> Next<Request> {
         self.denials.retain(|step, _| match step.action {
             Action::Remove => step.is_pending(node),
-            // What is to be put back months later is another matter.
+            // A put-back that is due months later is not the one that was denied.
             Action::PutBack => wanted
                 .changes(node, |wanted| wanted == step)
                 .next()
@@ -107,12 +109,12 @@ impl Writes {
             return Next::Wait(Some(time));
         }
         if self.must_read != MustRead::No {
-            return Next::Get;
+            return Next::Send(Request::Get(node.metadata.uid.clone()));
         }
         // Changes that were never refused go together. A refused one goes alone, so that it does not hold up the others.
         let mut free = wanted.changes(node, |step| !self.denials.contains_key(step));
         if let Some(change) = free.next() {
-            return Next::Patch(change);
+            return Next::Send(Request::Patch(change));
         }
         let mut waits = Vec::new();
         for (denied, denial) in &self.denials {
@@ -120,24 +122,21 @@ impl Writes {
                 continue;
             };
             if denial.until <= now {
-                return Next::Patch(alone);
+                return Next::Send(Request::Patch(alone));
             }
             waits.push(denial.until);
         }
         Next::Wait(waits.into_iter().min())
     }
 
-    /// The answer to [`Next::Patch`].
-    pub fn patched(
-        &mut self,
-        now: Instant,
-        change: &Change,
-        answer: &Result<NodeView, ApiError>,
-    ) -> Option<WriteOutcome> {
+    /// The answer to [`Request::Patch`]. If it leaves the outcome unknown, the next request is a read.
+    pub fn patched(&mut self, now: Instant, change: &Change, answer: &Answer) {
         match answer {
             Ok(_) => {
-                self.reset();
-                return Some(WriteOutcome::Applied);
+                self.backoff.reset();
+                self.not_before = None;
+                self.must_read = MustRead::No;
+                self.refused = None;
             }
             Err(error) if is_denied(error) => {
                 self.must_read = MustRead::BeforeNextPatch;
@@ -149,31 +148,23 @@ impl Writes {
                 self.retry(now, least_wait(error));
                 if error.leaves_outcome_unknown() {
                     self.must_read = MustRead::AtOnce;
-                    return Some(WriteOutcome::Unknown);
-                }
-                if error.code() != Some(429) {
+                } else if error.code() != Some(429) {
                     self.must_read = MustRead::BeforeNextPatch;
                 }
             }
         }
-        None
     }
 
-    /// [`Next::Patch`] was canceled. It may have taken effect.
+    /// [`Request::Patch`] was canceled. It may have taken effect.
     pub fn canceled(&mut self) {
         self.must_read = MustRead::AtOnce;
     }
 
-    /// The answer to [`Next::Get`]. `wanted` is as for [`Self::next`].
-    pub fn got(
-        &mut self,
-        now: Instant,
-        wanted: &Wanted<'_>,
-        answer: &Result<NodeView, ApiError>,
-    ) -> Option<WriteOutcome> {
+    /// The answer to [`Request::Get`]. `wanted` is as for [`Self::next`].
+    pub fn got(&mut self, now: Instant, wanted: &Wanted<'_>, answer: &Answer) -> Option<Denied> {
         let node = match answer {
             Ok(node) => Some(node),
-            // The agent may not read it: what the watch delivers must do, and a refusal counts as it is.
+            // The agent may not read the Node. It uses what the watch delivers, and the refusal counts.
             Err(error) if is_denied(error) => None,
             Err(error) => {
                 self.retry(now, least_wait(error));
@@ -190,7 +181,7 @@ impl Writes {
         let steps: Vec<_> = refused.steps().collect();
         let again = node.map(|node| wanted.changes(node, |step| steps.contains(step)).next());
         if again.is_some_and(|again| again.as_ref() != Some(&refused)) {
-            // The Node was another one when the server refused: try what is right now.
+            // The Node has changed since the refusal. Try the change that is right now.
             self.retry(now, Duration::ZERO);
             return None;
         }
@@ -200,7 +191,7 @@ impl Writes {
         for step in steps {
             self.denials
                 .entry(step)
-                // Refused once more although it was alone: never without a wait.
+                // It was refused again although it was alone: never try again without a wait.
                 .and_modify(|denial| denial.postpone(now))
                 .or_insert_with(|| Denial::new(now));
         }
@@ -212,18 +203,12 @@ impl Writes {
         self.not_before = None;
     }
 
-    /// After a reload, earlier refusals are no reason to wait.
+    /// Call it after a reload: earlier refusals are then no reason to wait.
     pub fn forget_denials(&mut self) {
         self.denials.clear();
     }
 
-    fn deny(
-        &mut self,
-        now: Instant,
-        action: Action,
-        taint: &Taint,
-        message: String,
-    ) -> WriteOutcome {
+    fn deny(&mut self, now: Instant, action: Action, taint: &Taint, message: String) -> Denied {
         let denial = self
             .denials
             .entry(Step::new(action, taint))
@@ -231,7 +216,7 @@ impl Writes {
         denial.postpone(now);
         let first = denial.message != message;
         denial.message.clone_from(&message);
-        WriteOutcome::Denied {
+        Denied {
             action,
             taint: taint.clone(),
             message,
@@ -241,13 +226,6 @@ impl Writes {
 
     fn retry(&mut self, now: Instant, least: Duration) {
         self.not_before = Some(now + jittered(least) + self.backoff.next(RETRY_CAP));
-    }
-
-    fn reset(&mut self) {
-        self.backoff.reset();
-        self.not_before = None;
-        self.must_read = MustRead::No;
-        self.refused = None;
     }
 }
 

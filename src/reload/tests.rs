@@ -102,7 +102,7 @@ async fn a_file_is_followed_that_is_written_in_place_or_replaced_and_the_same_te
 }
 
 #[tokio::test]
-async fn a_file_that_goes_is_bad_until_it_comes_back_also_with_its_directory() {
+async fn a_deleted_file_is_bad_until_it_comes_back_even_with_its_directory() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("etc")).unwrap();
     fs::write(dir.path().join("etc/config.yaml"), text("start")).unwrap();
@@ -142,7 +142,7 @@ async fn a_link_is_followed_when_it_is_retargeted_and_when_its_target_is_written
 
 /// Such as a link among the directories that lead to the file.
 #[tokio::test(start_paused = true)]
-async fn what_no_event_tells_of_is_found_by_a_look_a_minute() {
+async fn a_change_without_a_file_event_is_found_within_a_minute() {
     let dir = tempfile::tempdir().unwrap();
     for (version, key) in [("one", "start"), ("two", "other")] {
         fs::create_dir(dir.path().join(version)).unwrap();
@@ -176,7 +176,7 @@ async fn a_file_that_could_not_be_watched_for_a_while_is_followed_again_from_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_system_that_hangs_is_told_of_and_holds_up_nothing_else() {
+async fn a_file_system_that_hangs_is_reported_and_delays_nothing_else() {
     let (release, hang) = threads::channel::<()>();
     let (start, mut started) = mpsc::unbounded_channel();
     let hang = Arc::new(Mutex::new(hang));
@@ -213,7 +213,7 @@ fn looked(followed: &Followed, text: &str) -> Look {
 }
 
 #[test]
-fn a_bad_text_leaves_the_active_configuration_and_is_told_once_until_it_is_bad_in_another_way() {
+fn a_bad_text_leaves_the_active_configuration_and_is_reported_once_for_each_problem() {
     let mut followed = followed();
     let active = followed.status.clone();
     let missing = || config::read(Path::new("/does/not/exist")).map(|_| None);
@@ -258,7 +258,7 @@ fn the_active_text_is_no_reload_and_ends_a_failure() {
 }
 
 #[test]
-fn of_very_many_problems_the_first_are_told_and_how_many_there_are() {
+fn of_very_many_problems_the_first_are_reported_with_the_number_of_the_others() {
     let problems: Vec<_> = (0..1000).map(|line| format!("f:{line}: bad")).collect();
     let told = shortened(&problems.join("\n"));
     let lines: Vec<_> = told.lines().collect();

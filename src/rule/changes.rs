@@ -8,10 +8,11 @@ use super::{Decision, RuleEvent, RuleState};
 use crate::gate::State;
 use crate::node::patch::{Action, Change, Step};
 use crate::node::view::NodeView;
+use crate::node::writes::Denied;
 
 impl RuleState {
-    /// Whether `change` changes the rule's taint. While it is under way, only its answer tells who did what: the rule must
-    /// not decide before.
+    /// Whether `change` changes the rule's taint. While the change is under way, the rule must not decide: only the answer
+    /// shows who changed the taint.
     pub fn is_changed_by(&self, change: &Change) -> bool {
         let mut taints = change.taints.iter();
         taints.any(|taint| self.may_be_own(change.action, taint))
@@ -70,15 +71,11 @@ impl RuleState {
             .take_if(|action| (*action == Action::Remove) == has_taint);
     }
 
-    /// The server refuses the `action`.
-    pub fn denied(&mut self, action: Action, taint: &Taint, message: &str) -> Option<RuleEvent> {
-        self.may_be_own(action, taint).then(|| {
-            self.denied = Some(message.to_owned());
-            RuleEvent::Denied {
-                action,
-                taint: taint.clone(),
-                message: message.to_owned(),
-            }
+    /// The server refuses a change.
+    pub fn denied(&mut self, denied: &Denied) -> Option<RuleEvent> {
+        self.may_be_own(denied.action, &denied.taint).then(|| {
+            self.denied = Some(denied.message.clone());
+            RuleEvent::Denied(denied.clone())
         })
     }
 
@@ -94,7 +91,7 @@ impl RuleState {
         Some(now.duration_since(stable.max(self.seen_since()?)))
     }
 
-    /// What comes after the agent's own removal is not somebody else's doing.
+    /// After the agent's own removal, the missing taint is not a removal by others.
     pub(super) fn removed(&mut self, now: Instant) {
         self.decision = Decision::Absent;
         self.taint_presence.end();
@@ -105,7 +102,7 @@ impl RuleState {
         self.tokens.take(now);
     }
 
-    /// If others take the taint off although a gate is closed, that is their decision: the rule does not put it back again
+    /// If others remove the taint although a gate is closed, that is their decision: the rule does not put it back again
     /// before every gate has been open.
     pub(super) fn put_back(&mut self, now: Instant) {
         self.decision = Decision::Waiting;
@@ -113,7 +110,7 @@ impl RuleState {
         self.retaint_timer.disarm();
     }
 
-    /// Something in the server has taken the taint off at once: that is a decision as well.
+    /// Something in the server has removed the taint at once. The rule respects that like a removal by others.
     pub(super) fn put_back_undone(&mut self) {
         self.decision = Decision::Absent;
         self.retaint_timer.disarm();

@@ -40,7 +40,7 @@ impl RuleState {
 
     /// The decision about a Node without the taint.
     pub(super) fn decide_without_taint(&self, now: Instant, node: &NodeView) -> Decision {
-        // Somebody may have given it another value, of which there can be no second.
+        // A Node cannot have two taints with the same key and effect, even if the values differ.
         let back = Step::new(Action::PutBack, &self.rule.taint.to_taint());
         let retaint = self.rule.retaint.filter(|_| back.is_pending(node));
         let due = retaint.and_then(|retaint| {
@@ -68,7 +68,7 @@ impl RuleState {
         self.due().filter(|_| !self.rule.dry_run)
     }
 
-    /// Whether the rule has done all that it does with the Node as it is.
+    /// Whether the rule has nothing left to do with the Node as it is.
     pub fn is_done(&self) -> bool {
         match self.decision {
             Decision::NotSelected | Decision::Absent => true,
@@ -76,7 +76,7 @@ impl RuleState {
         }
     }
 
-    /// Whether the Node has the taint, or may have it, and the rule has not done all that it does.
+    /// Whether the Node has the taint, or may have it, and the rule has something left to do.
     pub fn awaits_removal(&self) -> bool {
         let may_be_tainted = self.decision == Decision::NoNode || self.decision.is_tainted();
         may_be_tainted && !self.is_done()

@@ -1,4 +1,4 @@
-//! Where a rule stands. Pure.
+//! What a rule decides. Pure.
 
 use std::time::Instant;
 

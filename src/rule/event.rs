@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::Taint;
 
 use crate::config::DeadlineAction;
 use crate::node::patch::Action;
+use crate::node::writes::Denied;
 
-/// Something that happened to a rule, and what a reader must know beside it.
+/// An event of a rule, with what a reader needs to understand it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
     pub rule: String,
@@ -34,8 +35,11 @@ pub enum RuleEvent {
         since_ready: Option<Duration>,
     },
     /// The server accepted the change, but the Node in its answer is as before.
-    Undone { action: Action, taint: Taint },
-    /// The taint is gone after a removal whose answer was lost. The agent most likely removed it.
+    Undone {
+        action: Action,
+        taint: Taint,
+    },
+    /// The taint is absent after a removal whose answer was lost. Most likely, the agent removed it.
     RemovedUnanswered,
     /// The taint has been on the Node for a long time.
     LongWait,
@@ -46,13 +50,7 @@ pub enum RuleEvent {
     },
     /// The agent put the taint back because a gate has closed.
     PutBack,
-    /// The server does not allow a change.
-    Denied {
-        action: Action,
-        taint: Taint,
-        /// From the server.
-        message: String,
-    },
+    Denied(Denied),
     /// The taint comes back as often as the agent removes it.
     Fight,
     /// The taint has been on the Node for the whole of `deadline.after`.

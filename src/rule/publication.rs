@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::PublishedCondition;
 use crate::api::ApiError;
 use crate::backoff::Backoff;
+use crate::node::Next;
 use crate::node::view::NodeView;
 use crate::rate_limit::TokenBucket;
 
@@ -17,8 +18,9 @@ const RETRY_CAP: Duration = Duration::from_mins(1);
 /// The time between two writes if only the message is new. It may have a number that changes with every evaluation.
 const MESSAGE_PERIOD: Duration = Duration::from_mins(1);
 
-/// How long gates must have been unknown before the condition says so. A broken watch is up again in less time, and
-/// whoever acts on conditions must not act on that. The node controller waits as long for a kubelet.
+/// How long gates must have been unknown before the condition is `Unknown`. A broken watch is up again in less time, and
+/// programs that act on conditions must not act on that. The node controller waits for a kubelet about as long: 40 s, and
+/// 50 s from Kubernetes 1.32 on.
 const UNKNOWN_GRACE: Duration = Duration::from_secs(40);
 
 /// The writes of one condition.
@@ -35,14 +37,7 @@ pub struct Publication {
     unknown_since: Option<Instant>,
 }
 
-#[derive(Debug, PartialEq)]
-pub enum Next {
-    /// Nothing to write or, with a time, not before then.
-    Wait(Option<Instant>),
-    Send(ConditionWrite),
-}
-
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ConditionWrite {
     /// The condition's type.
     pub kind: String,
@@ -76,7 +71,7 @@ impl Publication {
         condition: &PublishedCondition,
         stale: bool,
         not_before: Option<Instant>,
-    ) -> Next {
+    ) -> Next<ConditionWrite> {
         let unknown = condition.status == "Unknown";
         self.unknown_since = unknown.then(|| self.unknown_since.unwrap_or(now));
         let Some(patch) = condition.patch(node, stale, clock) else {
@@ -101,7 +96,7 @@ impl Publication {
         }
     }
 
-    /// There is nothing to write: no Node, or nothing to say of it.
+    /// There is nothing to write: there is no Node, or no condition for it.
     pub fn nothing_to_write(&mut self) {
         self.failure = None;
     }

@@ -15,7 +15,7 @@ const MAX_MESSAGE: usize = 1000;
 /// Not ready yet, with every gate open.
 const STABILIZING: &str = "GatesStabilizing";
 
-/// What the condition is to be.
+/// The condition to write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCondition {
     /// The condition's type.
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_node_says_already_is_not_written_again_whenever_it_was_written() {
+    fn a_condition_that_the_node_already_has_is_not_written_again() {
         let condition = PublishedCondition::new(KIND, State::Closed, false, "agent: refused");
         let mut known = condition.patch(&node(&json!([])), false, now()).unwrap();
         let conditions = known["status"]["conditions"].take();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_before_the_boot_is_written_again_and_what_it_had_earned_is_not_kept() {
+    fn a_condition_from_before_the_boot_is_written_again_and_does_not_keep_its_true() {
         let open = PublishedCondition::new(KIND, State::Open, true, "");
         let stabilizing = PublishedCondition::new(KIND, State::Open, false, "");
         let known = open.patch(&node(&json!([])), false, now()).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn another_message_alone_is_told_apart_from_another_state() {
+    fn a_change_of_the_message_alone_is_recognized() {
         let known = json!([{"type": KIND, "status": "False", "reason": "GatesClosed", "message": "agent: 1"}]);
         for (gates, message, expected) in [
             (State::Closed, "agent: 2", true),

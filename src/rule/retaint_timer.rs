@@ -1,7 +1,7 @@
 //! When `retaint` puts the taint back. Pure.
 //!
-//! The Node has no marker that a rule was ready once: a marker outlives what it stands for. So a Node without the taint
-//! gets it back when a gate stays closed, whoever took it off and whichever process saw that.
+//! The agent does not mark the Node when a rule was ready: a marker could remain after it is no longer true. So a Node
+//! without the taint gets it back when a gate stays closed, no matter who removed it and which process saw that.
 
 use std::time::{Duration, Instant};
 

@@ -54,7 +54,7 @@ impl TaintPresence {
         self.deadline_reported &= self.overdue;
     }
 
-    /// When to report next that the taint has been there for long. `waits`: the rule waits for something else than time.
+    /// When to report next that the taint has been there for long. `waits`: the rule waits for something other than time.
     pub(super) fn report_at(&self, deadline: Deadline, waits: bool) -> Option<Instant> {
         let times = [self.deadline_due(deadline), self.wait_due(deadline, waits)];
         times.into_iter().flatten().min()

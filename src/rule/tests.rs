@@ -50,7 +50,7 @@ fn clean() -> NodeView {
     node("u", &[], &json!({}))
 }
 
-/// As the agent does: what the gates say while they run, and then a decision.
+/// As the agent does: records the state of the gates while they run, and then decides.
 fn step(
     state: &mut RuleState,
     now: Instant,
@@ -79,7 +79,7 @@ fn a_taint_with_a_gate_not_open_waits_and_is_ready_once_all_are_open() {
 }
 
 #[test]
-fn what_the_gates_said_before_the_node_was_first_seen_counts() {
+fn the_state_of_the_gates_before_the_node_was_first_seen_counts() {
     let now = Instant::now();
     let mut state = RuleState::new(rule(), None);
     step(&mut state, now, None, true);
@@ -140,7 +140,7 @@ fn a_recreated_node_starts_the_gates_afresh_even_if_nobody_saw_it_without_the_ta
 }
 
 #[test]
-fn a_deleted_node_is_waited_for_and_old_knowledge_is_not_acted_on() {
+fn after_the_node_is_deleted_the_rule_waits_for_a_new_one() {
     let now = Instant::now();
     let mut state = RuleState::new(rule(), None);
     step(&mut state, now, Some(&tainted()), true);
@@ -201,7 +201,7 @@ fn a_removal_that_karpenter_would_undo_is_held_until_it_has_registered_the_node(
 }
 
 #[test]
-fn a_taint_that_somebody_else_removes_is_told_once_with_whether_it_was_too_early() {
+fn a_removal_by_somebody_else_is_reported_once_with_whether_it_was_too_early() {
     let now = Instant::now();
     for (open, ready) in [(false, false), (true, true)] {
         let mut state = RuleState::new(rule(), None);

@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_is_given_a_page_and_a_program_json() {
+    fn a_browser_gets_a_page_and_a_program_gets_json() {
         const FIREFOX: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         const CHROMIUM: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,\
             image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7";

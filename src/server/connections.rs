@@ -34,7 +34,7 @@ const LISTEN_RETRY: Duration = Duration::from_secs(5);
 /// Accepting fails while the process has no free file descriptor.
 const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 
-/// Serves for ever. If the port is in use, logs that and tries again: the main job does not depend on the server.
+/// Serves without end. If the port is in use, logs that and tries again: the main job does not depend on the server.
 pub async fn serve(address: SocketAddr, sources: Sources) {
     let listener = listen(address).await;
     let mut connections = Connections::default();

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn only_localhost_and_addresses_are_no_names_of_others() {
+    fn only_localhost_and_addresses_are_accepted_as_hosts() {
         for (host, own) in [
             ("localhost", true),
             ("LocalHost:9468", true),

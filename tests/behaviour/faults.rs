@@ -62,7 +62,7 @@ async fn gates_that_open_while_the_api_server_is_away_make_it_connect_at_once() 
 }
 
 #[tokio::test]
-async fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_without_end() {
+async fn after_each_conflict_or_failed_test_the_node_is_read_and_the_patch_is_computed_again() {
     let answers = [
         Answer::conflict("node"),
         Answer::failure(422, "Invalid", "the server rejected our request"),

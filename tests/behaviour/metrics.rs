@@ -152,8 +152,8 @@ async fn a_denial_is_counted_as_often_as_it_is_met_and_shown_for_as_long_as_it_l
     let message = "the server refused the removal";
     agent.wait_for_message(message).await.unwrap();
     let is_again = |line: &serde_json::Value| {
-        let notice = line["notice"].as_str().unwrap_or_default();
-        line["level"] == "DEBUG" && notice.contains("Denied")
+        let notification = line["notification"].as_str().unwrap_or_default();
+        line["level"] == "DEBUG" && notification.contains("Denied")
     };
     agent.wait_for_log(is_again).await.unwrap();
     let denied = Page::of(&agent).await;

@@ -85,7 +85,7 @@ async fn in_every_form_an_agent_whose_account_is_held_says_so_after_one_dry_run(
         Form::InitContainer,
         Form::PostStart,
     ] {
-        let name = format!("held-{}", form.as_str());
+        let name = format!("held-{form:?}").to_lowercase();
         let options = Options {
             form,
             ..Options::default()

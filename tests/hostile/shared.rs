@@ -16,7 +16,7 @@ const FORMS: [Form; 3] = [Form::Sidecar, Form::InitContainer, Form::PostStart];
 #[tokio::test]
 pub(crate) async fn an_account_of_others_keeps_its_rights_but_those_to_taints() {
     for form in FORMS {
-        let name = format!("shared-{}", form.as_str());
+        let name = format!("shared-{form:?}").to_lowercase();
         let options = Options {
             form,
             ..Options::default()

@@ -156,7 +156,7 @@ pub(crate) async fn in_every_form_the_agent_removes_its_taint_and_publishes_its_
         Form::InitContainer,
         Form::PostStart,
     ] {
-        let name = format!("agent-{}", form.as_str());
+        let name = format!("agent-{form:?}").to_lowercase();
         let options = Options {
             form,
             ..Options::default()

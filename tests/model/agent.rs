@@ -8,35 +8,20 @@ use untaint::config::Rule;
 use untaint::gate::State;
 use untaint::node::patch::{Action, Change, Wanted};
 use untaint::node::view::{Latest, NodeView};
-use untaint::node::writes::{Next, WriteOutcome, Writes};
+use untaint::node::writes::{Request, Writes};
+use untaint::node::{Answer, Next};
 
 use crate::events::{Options, SLOTS};
 use crate::invariants::Traffic;
 use crate::rule::{RuleRunner, rule};
 use crate::server::WatchUpdate;
 
-/// A request.
-#[derive(Debug, Clone)]
-pub(crate) enum Call {
-    Send(Change),
-    Read(String),
-}
-
-impl Call {
-    fn change(&self) -> Option<&Change> {
-        match self {
-            Self::Send(change) => Some(change),
-            Self::Read(_) => None,
-        }
-    }
-}
-
 pub(crate) struct Agent {
     rules: Vec<RuleRunner>,
     latest: Latest,
     writes: Writes,
     write_at: Option<Instant>,
-    pub(crate) pending: Option<Call>,
+    pub(crate) pending: Option<Request>,
     /// Of the Node that a change may have changed without an answer, until it is read.
     unread: Option<String>,
     pub(crate) traffic: Traffic,
@@ -69,7 +54,7 @@ impl Agent {
             .collect()
     }
 
-    /// Gives the change that was under way, if nobody wants it any more.
+    /// Returns the change that was under way, if nobody wants it any more.
     pub(crate) fn reload(
         &mut self,
         now: Instant,
@@ -78,9 +63,8 @@ impl Agent {
         self.follow(now, rules, None);
         self.writes.forget_denials();
         let wanted = wanted(&self.rules);
-        let unwanted =
-            |call: &mut Call| matches!(call, Call::Send(change) if !wanted.includes(change));
-        let Some(Call::Send(change)) = self.pending.take_if(unwanted) else {
+        let unwanted = |request: &mut Request| matches!(request, Request::Patch(change) if !wanted.includes(change));
+        let Some(Request::Patch(change)) = self.pending.take_if(unwanted) else {
             return None;
         };
         self.writes.canceled();
@@ -107,15 +91,15 @@ impl Agent {
         }
     }
 
-    pub(crate) fn hear(&mut self, news: WatchUpdate) {
+    pub(crate) fn observe_watch(&mut self, update: WatchUpdate) {
         self.traffic.others_act();
-        match news {
-            WatchUpdate::Node(node) => self.offer(node),
-            WatchUpdate::Delete(uid) => self.gone(&uid),
+        match update {
+            WatchUpdate::Apply(node) => self.observe_node(node),
+            WatchUpdate::Delete(uid) => self.node_deleted(&uid),
         }
     }
 
-    fn offer(&mut self, node: NodeView) {
+    fn observe_node(&mut self, node: NodeView) {
         let known = self.latest.get();
         if known.is_some_and(|known| known.metadata.uid != node.metadata.uid) {
             self.writes = Writes::default();
@@ -123,7 +107,7 @@ impl Agent {
         self.latest.observe(node);
     }
 
-    fn gone(&mut self, uid: &str) {
+    fn node_deleted(&mut self, uid: &str) {
         if self.latest.deleted(uid) {
             self.writes = Writes::default();
         }
@@ -136,7 +120,7 @@ impl Agent {
 
     pub(crate) fn paused(&mut self, now: Instant) {
         for rule in &mut self.rules {
-            rule.state.paused(now);
+            rule.state.start_afresh(now);
             rule.reference.paused();
         }
     }
@@ -144,32 +128,32 @@ impl Agent {
     /// The gates report what they find now.
     pub(crate) fn gates_report(&mut self, now: Instant) {
         for rule in &mut self.rules {
-            rule.take_reports(now, self.found[rule.slot], true);
+            rule.apply_reports(now, self.found[rule.slot], true);
         }
     }
 
-    /// Once round the loop. Gives when it is to come round next, by time alone.
+    /// One turn of the loop. Returns when the next one is due by time alone.
     pub(crate) fn turn(&mut self, now: Instant) -> Option<Instant> {
-        let change = self.pending.as_ref().and_then(Call::change);
+        let change = self.pending.as_ref().and_then(Request::change);
         for rule in &mut self.rules {
-            rule.take_reports(now, self.found[rule.slot], false);
+            rule.apply_reports(now, self.found[rule.slot], false);
             if !rule.is_changed_by(change) {
                 let node = self.latest.get();
                 rule.step(now, node, self.watching, self.found[rule.slot]);
             }
         }
         if self.pending.is_none() {
-            self.pending = self.next_call(now);
+            self.pending = self.next_request(now);
         }
-        let change = self.pending.as_ref().and_then(Call::change);
+        let change = self.pending.as_ref().and_then(Request::change);
         let rules = self.rules.iter().filter(|rule| !rule.is_changed_by(change));
         let times = rules.filter_map(|rule| rule.state.wake_at());
-        let calls = self.write_at.filter(|_| self.pending.is_none());
+        let requests = self.write_at.filter(|_| self.pending.is_none());
         let reports = self.rules.iter().filter_map(RuleRunner::reports_at);
-        times.chain(calls).chain(reports).min()
+        times.chain(requests).chain(reports).min()
     }
 
-    fn next_call(&mut self, now: Instant) -> Option<Call> {
+    fn next_request(&mut self, now: Instant) -> Option<Request> {
         self.write_at = None;
         let node = self.latest.get()?;
         match self.writes.next(now, node, &wanted(&self.rules)) {
@@ -177,11 +161,12 @@ impl Agent {
                 self.write_at = until;
                 None
             }
-            Next::Get => {
+            Next::Send(Request::Get(uid)) => {
                 self.traffic.read(now);
-                Some(Call::Read(node.metadata.uid.clone()))
+                assert_eq!(uid, node.metadata.uid);
+                Some(Request::Get(uid))
             }
-            Next::Patch(change) => {
+            Next::Send(Request::Patch(change)) => {
                 self.traffic.patch(now);
                 assert_eq!(change.uid, node.metadata.uid);
                 assert_ne!(self.unread.as_ref(), Some(&change.uid), "read it first");
@@ -197,53 +182,51 @@ impl Agent {
                     };
                     assert!(self.rules.iter().any(wants), "nobody may write {change:?}");
                 }
-                Some(Call::Send(change))
+                Some(Request::Patch(change))
             }
         }
     }
 
-    pub(crate) fn answered(
-        &mut self,
-        now: Instant,
-        call: &Call,
-        answer: Result<NodeView, ApiError>,
-    ) {
-        let (uid, outcome) = match call {
-            Call::Send(change) => (&change.uid, self.writes.patched(now, change, &answer)),
-            Call::Read(uid) => (uid, self.writes.got(now, &wanted(&self.rules), &answer)),
+    pub(crate) fn answered(&mut self, now: Instant, request: &Request, answer: Answer) {
+        let uid = match request {
+            Request::Patch(change) => {
+                self.writes.patched(now, change, &answer);
+                match &answer {
+                    Ok(node) => {
+                        self.traffic.others_act();
+                        for rule in &mut self.rules {
+                            rule.accepted(now, change, node);
+                        }
+                    }
+                    Err(error) if error.leaves_outcome_unknown() => {
+                        self.unread = Some(change.uid.clone());
+                        self.unanswered(change);
+                    }
+                    Err(_) => {}
+                }
+                &change.uid
+            }
+            Request::Get(uid) => {
+                self.writes.got(now, &wanted(&self.rules), &answer);
+                let is_known = |error: &ApiError| error.is_not_found() || is_forbidden(error);
+                self.unread
+                    .take_if(|_| answer.as_ref().err().is_none_or(is_known));
+                for rule in &mut self.rules {
+                    if let Ok(node) = &answer {
+                        rule.read(node);
+                    }
+                }
+                uid
+            }
         };
-        if matches!(call, Call::Read(_)) {
-            let is_known = |error: &ApiError| error.is_not_found() || is_forbidden(error);
-            self.unread
-                .take_if(|_| answer.as_ref().err().is_none_or(is_known));
-        }
-        match (call, &answer, outcome) {
-            (Call::Read(_), Ok(node), _) => {
-                self.rules.iter_mut().for_each(|rule| rule.read(node));
-            }
-            (Call::Send(change), Ok(node), Some(WriteOutcome::Applied)) => {
-                self.traffic.others_act();
-                self.rules
-                    .iter_mut()
-                    .for_each(|rule| rule.accepted(now, change, node));
-            }
-            (Call::Send(change), _, Some(WriteOutcome::Unknown)) => {
-                self.unread = Some(change.uid.clone());
-                self.unanswered(change);
-            }
-            _ => {}
-        }
         match answer {
             Ok(node) => {
-                if self
-                    .latest
-                    .get()
-                    .is_some_and(|known| known.metadata.uid == *uid)
-                {
-                    self.offer(node);
+                let known = self.latest.get().map(|known| &known.metadata.uid);
+                if known.is_some_and(|known| known == uid) {
+                    self.observe_node(node);
                 }
             }
-            Err(error) if error.is_not_found() => self.gone(uid),
+            Err(error) if error.is_not_found() => self.node_deleted(uid),
             Err(_) => {}
         }
     }
@@ -255,7 +238,7 @@ impl Agent {
     }
 }
 
-/// Then what the watch says must do.
+/// After such an answer to a read, the agent uses what the watch delivers.
 fn is_forbidden(error: &ApiError) -> bool {
     let detailed = matches!(error, ApiError::Refused { detailed: true, .. });
     error.code() == Some(403) || (error.code() == Some(422) && detailed)

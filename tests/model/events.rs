@@ -83,10 +83,10 @@ pub(crate) struct Options {
 pub(crate) enum Event {
     Others {
         change: Others,
-        heard: bool,
+        delivered: bool,
     },
     /// The watch delivers so many of the waiting changes.
-    Hear(usize),
+    Deliver(usize),
     Watching(bool),
     Gate(usize, State),
     /// Time passes. With `served`, the watch is on time and requests are served.
@@ -124,8 +124,8 @@ pub(crate) fn histories() -> impl Strategy<Value = ([Option<Options>; SLOTS], bo
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        8 => (others(), prop::bool::weighted(0.7)).prop_map(|(change, heard)| Event::Others { change, heard }),
-        4 => (1..4_usize).prop_map(Event::Hear),
+        8 => (others(), prop::bool::weighted(0.7)).prop_map(|(change, delivered)| Event::Others { change, delivered }),
+        4 => (1..4_usize).prop_map(Event::Deliver),
         6 => (0..SLOTS, gate()).prop_map(|(slot, state)| Event::Gate(slot, state)),
         1 => any::<bool>().prop_map(Event::Watching),
         8 => (millis(), prop::bool::weighted(0.7)).prop_map(|(time, served)| Event::Pass { time, served }),

@@ -21,7 +21,7 @@ mod world;
 use std::cell::RefCell;
 
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
-use world::{Did, World};
+use world::{Totals, World};
 
 /// The number of histories without `PROPTEST_CASES`.
 const CASES: u32 = 500;
@@ -38,23 +38,23 @@ fn no_history_has_a_wrong_write_or_too_many_or_leaves_a_taint_for_ever() {
         config.cases = CASES;
     }
     let mut runner = TestRunner::new(config);
-    let total = RefCell::new(Did::default());
+    let total = RefCell::new(Totals::default());
     let result = runner.run(&events::histories(), |(rules, boots, history)| {
         let mut world = World::new(&rules, boots);
         for event in history {
-            world.happen(event);
+            world.apply(event);
         }
-        *total.borrow_mut() += world.be_well();
+        *total.borrow_mut() += world.end_faults();
         Ok(())
     });
     if let Err(error) = result {
         panic!("{error}");
     }
-    let did = total.into_inner();
-    eprintln!("{did:?}");
-    let each = [did.removals, did.put_backs, did.refusals];
+    let totals = total.into_inner();
+    eprintln!("{totals:?}");
+    let each = [totals.removals, totals.put_backs, totals.refusals];
     assert!(
         !each.contains(&0),
-        "a model that does nothing shows nothing: {did:?}"
+        "a model that does nothing shows nothing: {totals:?}"
     );
 }

@@ -29,7 +29,7 @@ pub(crate) struct Reference {
     boot: Option<Boot>,
     uid: Option<String>,
     sight: Sight,
-    /// Since when the gates have been open, by what was asked since the taint was last seen to come.
+    /// Since when the gates have been open, by reports since the taint last appeared.
     open_since: Option<Instant>,
     closed_since: Option<Instant>,
     seen_since: Option<Instant>,
@@ -95,7 +95,7 @@ impl Reference {
         self.sight == expected && taints.any(|taint| self.rule.taint.matches(taint))
     }
 
-    /// The server accepted a change. Gives how many of its taints are to be reported.
+    /// The server accepted a change. Returns the number of its taints that are to be reported.
     pub(crate) fn accepted(&mut self, now: Instant, change: &Change, node: &NodeView) -> usize {
         if !self.owns(change) {
             return 0;
@@ -120,7 +120,7 @@ impl Reference {
                 self.put_back(now);
                 1
             }
-            // It was put back, and is not there all the same.
+            // The server accepted the put-back and undid it.
             Action::PutBack => {
                 self.sight = Sight::Absent;
                 self.armed = false;
@@ -158,12 +158,12 @@ impl Reference {
         taints.any(|taint| self.rule.taint.matches(taint))
     }
 
-    /// The Node is not watched: what a put-back waits for counts from when it is.
+    /// The Node is not watched. `retaint.after` counts from when it is watched again.
     pub(crate) fn unwatched(&mut self, now: Instant) {
         self.closed_since = self.closed_since.map(|_| now);
     }
 
-    /// Gives whether the taint has come or gone by a change of the rule's own that had no answer.
+    /// Returns whether the rule's own change, which had no answer, has added or removed the taint.
     pub(crate) fn step(&mut self, now: Instant, node: Option<&NodeView>) -> bool {
         let uid = node.map(|node| node.metadata.uid.clone());
         let recreated = uid.is_some() && self.uid.is_some() && uid != self.uid;
@@ -223,7 +223,7 @@ impl Reference {
         open.is_some_and(|since| now - since >= self.rule.stable_for)
     }
 
-    /// What is to be written now.
+    /// The change that is due.
     pub(crate) fn wants(&self, now: Instant, node: &NodeView) -> Option<Action> {
         match self.sight {
             Sight::Tainted => self.may_remove(now, node).then_some(Action::Remove),
@@ -244,7 +244,7 @@ impl Reference {
                 .labels
                 .get(REGISTERED)
                 .is_none_or(|value| value != "true");
-        // In any time, no more than a burst and what comes in by then.
+        // In any time, at most a burst and one more for each refill.
         let last = self.removals.iter().rev().zip(2_usize..);
         let too_many = last.into_iter().any(|(since, with_this)| {
             let beyond = u32::try_from(with_this.saturating_sub(BURST)).unwrap();

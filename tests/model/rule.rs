@@ -1,4 +1,4 @@
-//! A rule with simulated gates: every step of its state is held to the reference.
+//! A rule with simulated gates. Every step of its state is compared with the reference.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use untaint::taint::{Effect, TaintMatcher};
 use crate::events::Options;
 use crate::reference::Reference;
 
-/// From the start of a gate to what it says.
+/// From the start of a gate to its report.
 const PROBE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,7 +68,7 @@ impl RuleRunner {
     }
 
     /// `again`: gates that have reported before do, too.
-    pub(crate) fn take_reports(&mut self, now: Instant, found: State, again: bool) {
+    pub(crate) fn apply_reports(&mut self, now: Instant, found: State, again: bool) {
         match self.gates {
             Gates::Asked { round, at } if at <= now => self.gates = Gates::Evaluated { round },
             Gates::Evaluated { .. } if again => {}
@@ -108,7 +108,7 @@ impl RuleRunner {
         self.reference.reconfigure(now, rule, together);
     }
 
-    /// Decides again, and must come to what the reference says.
+    /// Decides again. The reference must decide the same.
     pub(crate) fn step(
         &mut self,
         now: Instant,
@@ -131,7 +131,7 @@ impl RuleRunner {
             Some(RuleEvent::PutBack | RuleEvent::RemovedUnanswered)
         );
         assert_eq!(is_reported, is_own, "{event:?} {:?}", self.reference);
-        // What follows from a taint that is there by the rule's own doing is decided in the next step.
+        // After its own put-back, the rule decides about the taint in the next step.
         let expected = expected.filter(|_| event != Some(RuleEvent::PutBack));
         self.assert_due(expected);
         if self.state.runs_gates() {

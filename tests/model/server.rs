@@ -15,7 +15,7 @@ pub(crate) const REGISTERED: &str = "karpenter.sh/registered";
 /// An event of the watch.
 #[derive(Debug)]
 pub(crate) enum WatchUpdate {
-    Node(NodeView),
+    Apply(NodeView),
     Delete(String),
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Server {
     version: u64,
     uids: u64,
     /// The events that the watch has not delivered yet.
-    pub(crate) unheard: VecDeque<WatchUpdate>,
+    pub(crate) undelivered: VecDeque<WatchUpdate>,
 }
 
 impl Server {
@@ -73,7 +73,7 @@ impl Server {
         self.changed();
     }
 
-    /// Makes a new version, which the watch will deliver.
+    /// Creates a new version, which the watch will deliver.
     fn changed(&mut self) {
         self.version += 1;
         if let Some(node) = &mut self.node {
@@ -84,13 +84,13 @@ impl Server {
                 spec.remove("taints");
             }
         }
-        self.unheard.extend(self.view().map(WatchUpdate::Node));
+        self.undelivered.extend(self.view().map(WatchUpdate::Apply));
     }
 
     fn delete(&mut self) {
         if let Some(node) = self.node.take() {
             let uid = node["metadata"]["uid"].as_str().unwrap().to_owned();
-            self.unheard.push_back(WatchUpdate::Delete(uid));
+            self.undelivered.push_back(WatchUpdate::Delete(uid));
         }
     }
 

@@ -7,15 +7,14 @@ use untaint::api::ApiError;
 use untaint::boot::Boot;
 use untaint::config::Rule;
 use untaint::gate::State;
+use untaint::node::Answer;
 use untaint::node::patch::Action;
-use untaint::node::view::NodeView;
+use untaint::node::writes::Request;
 
-use crate::agent::{Agent, Call};
+use crate::agent::Agent;
 use crate::events::{Event, Fate, Options, Others, PALETTE, SLOTS};
 use crate::invariants::check_effect;
 use crate::server::{Server, refused};
-
-type Answer = Result<NodeView, ApiError>;
 
 /// The time from a request to its answer.
 const ROUND_TRIP: Duration = Duration::from_millis(5);
@@ -30,7 +29,7 @@ const IN_TIME: Duration = Duration::from_secs(45 + 5 + 90 + 10 + 15 + 1);
 /// The limit of turns of the loop in this time.
 const TURNS: u32 = 60;
 
-impl AddAssign for Did {
+impl AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
         self.turns += other.turns;
         self.removals += other.removals;
@@ -47,12 +46,12 @@ pub(crate) struct World {
     sent: Option<Instant>,
     served: Option<Answer>,
     wake: Option<Instant>,
-    did: Did,
+    totals: Totals,
 }
 
 /// Counts of what was done.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Did {
+pub(crate) struct Totals {
     pub(crate) turns: u64,
     pub(crate) removals: u64,
     pub(crate) put_backs: u64,
@@ -73,17 +72,17 @@ impl World {
             sent: None,
             served: None,
             wake: None,
-            did: Did::default(),
+            totals: Totals::default(),
         }
     }
 
-    pub(crate) fn happen(&mut self, event: Event) {
+    pub(crate) fn apply(&mut self, event: Event) {
         match event {
-            Event::Others { change, heard } => {
+            Event::Others { change, delivered } => {
                 self.server.change(&change);
-                self.hear(if heard { usize::MAX } else { 0 });
+                self.deliver(if delivered { usize::MAX } else { 0 });
             }
-            Event::Hear(news) => self.hear(news),
+            Event::Deliver(changes) => self.deliver(changes),
             Event::Watching(watching) => self.agent.watching = watching,
             Event::Gate(slot, state) => {
                 self.agent.traffic.others_act();
@@ -95,7 +94,7 @@ impl World {
                 served: false,
             } => self.pass(time, |_| None),
             Event::Pass { time, served: true } => self.pass(time, |world| {
-                world.hear(usize::MAX);
+                world.deliver(usize::MAX);
                 Some(Fate::Served)
             }),
             Event::Pause(time) => {
@@ -115,7 +114,7 @@ impl World {
                 puts,
             } => {
                 self.pass(Duration::from_secs(seconds), |world| {
-                    world.hear(usize::MAX);
+                    world.deliver(usize::MAX);
                     let taint = puts.filter(|taint| world.agent.knows_without(PALETTE[*taint].0));
                     if let Some(taint) = taint {
                         // The agent sees the removal before the taint is added again.
@@ -124,9 +123,9 @@ impl World {
                             taint,
                             front: false,
                         });
-                        world.hear(usize::MAX);
+                        world.deliver(usize::MAX);
                     }
-                    let is_read = matches!(world.agent.pending, Some(Call::Read(_)));
+                    let is_read = matches!(world.agent.pending, Some(Request::Get(_)));
                     Some(if is_read && !reads {
                         Fate::Served
                     } else {
@@ -139,13 +138,13 @@ impl World {
     }
 
     /// The watch, if there is one, delivers so many changes.
-    fn hear(&mut self, changes: usize) {
+    fn deliver(&mut self, changes: usize) {
         if !self.agent.watching {
             return;
         }
-        for _ in 0..changes.min(self.server.unheard.len()) {
-            if let Some(news) = self.server.unheard.pop_front() {
-                self.agent.hear(news);
+        for _ in 0..changes.min(self.server.undelivered.len()) {
+            if let Some(update) = self.server.undelivered.pop_front() {
+                self.agent.observe_watch(update);
             }
             self.turn();
         }
@@ -156,7 +155,7 @@ impl World {
         let configured = self.agent.configured();
         if let Some(change) = self.agent.reload(self.now, rules) {
             if lands && self.served.is_none() {
-                self.serve(&Call::Send(change), &configured).ok();
+                self.serve(&Request::Patch(change), &configured).ok();
             }
             (self.sent, self.served) = (None, None);
         }
@@ -164,7 +163,7 @@ impl World {
 
     /// One turn of the loop.
     fn turn(&mut self) {
-        self.did.turns += 1;
+        self.totals.turns += 1;
         self.wake = self.agent.turn(self.now);
         if self.agent.pending.is_some() {
             self.sent.get_or_insert(self.now);
@@ -196,15 +195,15 @@ impl World {
     }
 
     fn arrive(&mut self) {
-        if let (Some(call), None) = (self.agent.pending.clone(), &self.served) {
+        if let (Some(request), None) = (self.agent.pending.clone(), &self.served) {
             let configured = self.agent.configured();
-            self.served = Some(self.serve(&call, &configured));
+            self.served = Some(self.serve(&request, &configured));
         }
     }
 
     /// The request on its way ends.
     fn answer(&mut self, fate: Fate) {
-        let Some(call) = self.agent.pending.clone() else {
+        let Some(request) = self.agent.pending.clone() else {
             return;
         };
         let refusal = |code, detailed, retry_after: Option<u64>| ApiError::Refused {
@@ -238,25 +237,25 @@ impl World {
         let served = self.served.take();
         let answer = error.map_or_else(|| served.unwrap_or_else(|| Err(refused(500, false))), Err);
         (self.sent, self.agent.pending) = (None, None);
-        self.agent.answered(self.now, &call, answer);
+        self.agent.answered(self.now, &request, answer);
     }
 
-    fn serve(&mut self, call: &Call, configured: &[Rule]) -> Answer {
-        if let Call::Send(change) = call {
+    fn serve(&mut self, request: &Request, configured: &[Rule]) -> Answer {
+        if let Request::Patch(change) = request {
             let patched = self.server.patch(&change.operations);
-            self.did.refusals += u64::from(patched.is_err());
+            self.totals.refusals += u64::from(patched.is_err());
             let (before, after) = patched?;
             match change.action {
-                Action::Remove => self.did.removals += 1,
-                Action::PutBack => self.did.put_backs += 1,
+                Action::Remove => self.totals.removals += 1,
+                Action::PutBack => self.totals.put_backs += 1,
             }
             check_effect(change, configured, &before, &after);
         }
         self.server.get()
     }
 
-    /// From now on there are no faults. Every taint of the rules must be removed, in time and with few requests.
-    pub(crate) fn be_well(mut self) -> Did {
+    /// From now on, there are no faults. Every taint of the rules must be removed, in time and with few requests.
+    pub(crate) fn end_faults(mut self) -> Totals {
         self.agent.watching = true;
         if self.server.node().is_none() {
             self.server
@@ -264,11 +263,11 @@ impl World {
         }
         self.server.change(&Others::Registered);
         self.server.change(&Others::Pool(Some("a")));
-        self.hear(usize::MAX);
+        self.deliver(usize::MAX);
         self.agent.traffic.others_act();
         self.agent.found = [State::Open; SLOTS];
         self.agent.gates_report(self.now);
-        let begin = (self.now, self.did.turns);
+        let begin = (self.now, self.totals.turns);
         self.turn();
         while self.agent.pending.is_some() || self.is_left() {
             let answer_at = self.sent.map(|sent| (sent + ROUND_TRIP).max(self.now));
@@ -277,15 +276,15 @@ impl World {
             if answer_at.is_some_and(|at| at <= self.now) {
                 self.answer(Fate::Served);
             }
-            self.hear(usize::MAX);
+            self.deliver(usize::MAX);
             self.turn();
             assert!(self.now - begin.0 <= IN_TIME, "a taint is there for long");
             assert!(
-                self.did.turns - begin.1 <= u64::from(TURNS),
+                self.totals.turns - begin.1 <= u64::from(TURNS),
                 "the loop spins"
             );
         }
-        self.did
+        self.totals
     }
 
     fn is_left(&self) -> bool {

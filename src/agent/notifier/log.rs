@@ -6,14 +6,14 @@ use tracing::{info, warn};
 use crate::node::patch::Action;
 use crate::rule::{Notification, RuleEvent};
 
-pub(super) fn write(notice: &Notification) {
+pub(super) fn write(notification: &Notification) {
     let Notification {
         rule,
         taint,
         waits_for,
         event,
         ..
-    } = notice;
+    } = notification;
     match event {
         RuleEvent::Tainted => info!(rule, taint, "saw the taint"),
         RuleEvent::Removed { taint, .. } => {
@@ -51,23 +51,14 @@ pub(super) fn write(notice: &Notification) {
             );
         }
         RuleEvent::PutBack => warn!(rule, taint, waits_for, "put the taint back"),
-        RuleEvent::Denied {
-            action,
-            taint,
-            message: error,
-        } => {
-            let (key, _, effect) = parts(taint);
-            match action {
-                Action::Remove => {
-                    warn!(rule, key, effect, error, "the server refused the removal");
-                }
-                Action::PutBack => {
-                    warn!(
-                        rule,
-                        key, effect, error, "the server refused to put the taint back"
-                    );
-                }
-            }
+        RuleEvent::Denied(denied) => {
+            let (key, _, effect) = parts(&denied.taint);
+            let change = match denied.action {
+                Action::Remove => "the removal",
+                Action::PutBack => "to put the taint back",
+            };
+            let error = &denied.message;
+            warn!(rule, key, effect, error, "the server refused {change}");
         }
         RuleEvent::Fight => {
             warn!(

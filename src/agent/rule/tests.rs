@@ -60,7 +60,7 @@ fn on_ready() -> RuleRunner {
 }
 
 #[tokio::test]
-async fn a_decision_goes_by_what_the_gates_say_of_the_very_node_it_is_about() {
+async fn a_decision_uses_the_state_of_the_gates_for_the_same_version_of_the_node() {
     let mut rule = on_ready();
     let now = Instant::now();
     rule.step(now, &node("1", "True"));
@@ -70,7 +70,7 @@ async fn a_decision_goes_by_what_the_gates_say_of_the_very_node_it_is_about() {
 }
 
 #[tokio::test]
-async fn gates_that_open_as_a_taint_comes_back_are_not_left_for_later() {
+async fn gates_that_open_when_a_taint_comes_back_lead_to_a_decision_at_once() {
     let mut rule = on_ready();
     let now = Instant::now();
     let mut clean = node("1", "True");
@@ -124,7 +124,7 @@ fn on_file(name: &str) -> Gate {
     probe.into()
 }
 
-/// Lets the gates of `rule` report until it is ready, and gives the last report.
+/// Lets the gates of `rule` report until it is ready, and returns the last report.
 async fn make_ready(
     rule: &mut RuleRunner,
     reported: &mut mpsc::Receiver<Update>,
@@ -183,11 +183,11 @@ async fn a_rule_is_done_without_the_taint_and_a_dry_run_where_it_would_write() {
 }
 
 #[tokio::test]
-async fn after_a_pause_what_a_probe_said_before_does_not_count() {
+async fn after_a_pause_earlier_reports_of_a_probe_do_not_count() {
     let (mut rule, mut reported) = with_gate(on_file("file"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let open = make_ready(&mut rule, &mut reported, &node).await;
-    rule.state.paused(now);
+    rule.state.start_afresh(now);
     assert!(rule.observe_gate(now, &open));
     rule.step(now, &node);
     assert_eq!(rule.state.decision(), Decision::Waiting);
@@ -195,7 +195,7 @@ async fn after_a_pause_what_a_probe_said_before_does_not_count() {
 }
 
 #[tokio::test]
-async fn in_another_version_a_gate_that_stays_goes_on_and_one_that_is_gone_is_ignored() {
+async fn in_another_version_an_unchanged_gate_continues_and_a_removed_one_is_ignored() {
     let (mut rule, mut reported) = with_gate(on_file("stays"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let stays = make_ready(&mut rule, &mut reported, &node).await;

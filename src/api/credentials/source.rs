@@ -31,7 +31,7 @@ pub enum Source {
     Kubeconfig(PathBuf),
 }
 
-/// What the files of a source say.
+/// The contents of the files of a source.
 pub(super) struct Content {
     pub(super) settings: ConnectionSettings,
     /// The `Authorization` header of each request.
@@ -122,7 +122,7 @@ fn from_file(path: &Path) -> Result<Content, String> {
     let token_file = user.token_file.take().map(beside);
     let authorization = match authorization(user)? {
         None => token_file.map(|file| bearer(&file)).transpose()?,
-        given => given,
+        known => known,
     };
     Ok(Content {
         settings: settings(config, &texts)?,

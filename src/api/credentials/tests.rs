@@ -47,7 +47,7 @@ async fn a_token_is_what_is_in_its_file_without_the_line_break_at_the_end() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_replaced_only_by_something_else() {
+async fn refused_credentials_are_replaced_only_by_other_ones() {
     let dir = tempfile::tempdir().unwrap();
     let credentials = credentials(dir.path(), "old").await.unwrap();
     let old = credentials.for_request().await;
@@ -64,7 +64,7 @@ async fn what_is_refused_is_replaced_only_by_something_else() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_other_credentials_is_told_within_a_second_and_looks_no_more_often() {
+async fn a_wait_for_other_credentials_reads_them_once_a_second_and_ends_when_they_change() {
     let dir = tempfile::tempdir().unwrap();
     let credentials = credentials(dir.path(), "old").await.unwrap();
     let readings = |credentials: &Credentials| credentials.state().read_at;
@@ -82,7 +82,7 @@ async fn whoever_waits_for_other_credentials_is_told_within_a_second_and_looks_n
 }
 
 #[tokio::test]
-async fn other_settings_are_used_once_the_connection_made_with_those_before_is_refused_or_broken() {
+async fn new_settings_are_used_after_the_old_connection_is_refused_or_broken() {
     let dir = tempfile::tempdir().unwrap();
     let credentials = credentials(dir.path(), "token").await.unwrap();
     let old = credentials.for_request().await;
@@ -95,21 +95,21 @@ async fn other_settings_are_used_once_the_connection_made_with_those_before_is_r
         fs::write(file, text.replace("127.0.0.1:1'", &url)).unwrap();
     };
     point_at(2);
-    let made = |credentials: &Credentials| {
+    let version = |credentials: &Credentials| {
         let state = credentials.state();
-        state.client.as_ref().map(|(_, made)| *made)
+        state.client.as_ref().map(|(_, version)| *version)
     };
     credentials.read_again(LONG_PATIENCE).await;
     let same = credentials.for_request().await;
-    assert_eq!((made(&credentials), same.version), (Some(0), 0));
+    assert_eq!((version(&credentials), same.version), (Some(0), 0));
     let new = credentials.replace(&old).await.unwrap();
-    assert_eq!((made(&credentials), new.version), (Some(1), 1));
+    assert_eq!((version(&credentials), new.version), (Some(1), 1));
     assert_eq!(credentials.url(), "http://127.0.0.1:2/");
     assert!(credentials.replace(&new).await.is_none());
     point_at(3);
     credentials.read_again(LONG_PATIENCE).await;
-    assert_eq!(made(&credentials), None, "that one was refused");
+    assert_eq!(version(&credentials), None, "that one was refused");
     assert_eq!(credentials.for_request().await.version, 2);
     credentials.reconnect();
-    assert_eq!(made(&credentials), None);
+    assert_eq!(version(&credentials), None);
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::api::Source;
 use crate::rule::RuleEvent;
 
-fn notice(rule: &str, event: RuleEvent) -> Notification {
+fn notification(rule: &str, event: RuleEvent) -> Notification {
     Notification {
         rule: rule.into(),
         taint: "k:NoSchedule".into(),
@@ -14,7 +14,7 @@ fn notice(rule: &str, event: RuleEvent) -> Notification {
 }
 
 fn fight() -> Notification {
-    notice("cni", RuleEvent::Fight)
+    notification("cni", RuleEvent::Fight)
 }
 
 /// Its API server is not there.
@@ -39,7 +39,7 @@ fn queued(publisher: &mut Publisher) -> usize {
 }
 
 #[tokio::test]
-async fn events_are_made_only_while_they_are_on_and_of_what_is_worth_one() {
+async fn events_are_queued_only_while_they_are_on_and_for_notifications_that_have_one() {
     let (sender, mut publisher) = away().await;
     let clone = sender.clone();
     sender.send(&fight());
@@ -47,7 +47,7 @@ async fn events_are_made_only_while_they_are_on_and_of_what_is_worth_one() {
     sender.switch(true);
     clone.send(&fight());
     assert_eq!(queued(&mut publisher), 1);
-    clone.send(&notice("cni", RuleEvent::Tainted));
+    clone.send(&notification("cni", RuleEvent::Tainted));
     let nowhere = Notification {
         node_uid: None,
         ..fight()
@@ -76,13 +76,13 @@ async fn an_event_that_cannot_be_sent_is_given_up_after_a_minute_and_so_are_thos
     let given_up = Arc::clone(&sender.given_up);
     sender.switch(true);
     sender.send(&fight());
-    sender.send(&notice("another", RuleEvent::Fight));
+    sender.send(&notification("another", RuleEvent::Fight));
     drop(sender);
     let started = Instant::now();
     publisher.run().await;
     let elapsed = started.elapsed();
     assert!((60..120).contains(&elapsed.as_secs()), "{elapsed:?}");
-    // No line tells of them: there is one a minute, and it came first.
+    // No line reports them: there is one line a minute, and it came first.
     assert_eq!(given_up.load(Ordering::Relaxed), 2);
 }
 
@@ -91,7 +91,7 @@ async fn one_rule_and_reason_cannot_use_up_what_another_has() {
     let (sender, mut publisher) = away().await;
     sender.switch(true);
     let mut takes = |rule: &str, event: RuleEvent| {
-        sender.send(&notice(rule, event));
+        sender.send(&notification(rule, event));
         let waiting = publisher.waiting.try_recv().unwrap();
         publisher.is_allowed(&waiting)
     };
@@ -106,7 +106,7 @@ async fn one_rule_and_reason_cannot_use_up_what_another_has() {
 }
 
 #[test]
-fn what_the_server_finds_wrong_is_wrong_for_ever_and_all_else_is_temporary() {
+fn only_a_request_that_the_server_calls_invalid_is_not_tried_again() {
     let refused = |code| ApiError::Refused {
         code,
         message: String::new(),

@@ -44,9 +44,9 @@ fn entry(rule: &Rule) -> String {
             one(condition.map(|condition| condition.kind.as_str())),
         ),
     ];
-    let given = fields.iter().filter(|(_, values)| !values.is_empty());
-    let given = given.map(|(name, values)| format!("'{name}': [{}]", values.join(", ")));
-    format!("{{{}}}", given.collect::<Vec<_>>().join(", "))
+    let fields = fields.iter().filter(|(_, values)| !values.is_empty());
+    let fields = fields.map(|(name, values)| format!("'{name}': [{}]", values.join(", ")));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
 fn one(value: Option<&str>) -> Vec<String> {

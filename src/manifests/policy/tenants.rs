@@ -4,6 +4,8 @@ mod taints;
 
 use std::collections::BTreeSet;
 
+use clap::ValueEnum;
+
 use super::{checked, mark, string};
 use crate::manifests::yaml::{Values, scalar};
 use crate::manifests::{Account, Manifests, RenderError};
@@ -11,7 +13,7 @@ use crate::manifests::{Account, Manifests, RenderError};
 /// The label that exempts a Namespace, if its value is `true`.
 const MAY_TOLERATE: &str = "untaint/may-tolerate-startup-taints";
 
-/// The policies for the pods of tenants, and their exemptions.
+/// The options of the policies for pods of tenants.
 #[derive(Debug, Clone, Default)]
 pub struct Tenants {
     /// Pods may not tolerate a configured taint.
@@ -23,12 +25,14 @@ pub struct Tenants {
     pub exempt_accounts: BTreeSet<Account>,
 }
 
-/// What happens to a pod that a policy is against. Who makes a template of such pods is warned in any case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What happens to a pod that a policy is against. A user who creates a template of such pods is warned in any case. The
+/// comments below are in `--help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "verbatim")]
 pub enum Enforcement {
-    /// It is refused.
+    /// Refuse such pods.
     Deny,
-    /// Whoever makes it is warned, and the audit log says so.
+    /// Warn whoever creates them, and add it to the audit log.
     Warn,
 }
 

@@ -12,8 +12,8 @@ use crate::manifests::yaml::scalar;
 /// Every container has these, with the same content.
 const IN_EVERY_CONTAINER: [&str; 2] = ["/proc", "/sys"];
 
-/// Where no read-only directory of the host can be mounted, nor around it or below it.
-const TAKEN: [&str; 5] = [
+/// No read-only directory of the host can be mounted at these paths, around them or below them.
+const PATHS_OF_POD: [&str; 5] = [
     // Mounted by the manifests.
     "/etc/untaint",
     // The container runtime creates this file. Where `/dev` is read-only, the container never starts.
@@ -27,22 +27,17 @@ const TAKEN: [&str; 5] = [
 
 /// A path that no volume can make visible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum MountError {
-    /// The pod has something else where the volume would be mounted.
-    #[error(
-        "gate {gate}: {} cannot be made visible in a pod: the directory around it contains what the pod itself needs; \
-         move it into its own directory",
-        path.display()
-    )]
-    Taken { gate: String, path: PathBuf },
-    /// The API server refuses such a path of a volume. Its target depends on symbolic links.
-    #[error(
-        "gate {gate}: {} cannot be made visible in a pod: the path of a volume cannot contain '..'; \
-         write the path without it",
-        path.display()
-    )]
-    LeadsBack { gate: String, path: PathBuf },
+#[error("gate {gate}: {} cannot be made visible in a pod: {reason}", path.display())]
+pub struct MountError {
+    gate: String,
+    path: PathBuf,
+    reason: &'static str,
 }
+
+/// The API server refuses such a path of a volume. Its target depends on symbolic links.
+const LEADS_BACK: &str = "the path of a volume cannot contain '..'; write the path without it";
+const TAKEN: &str =
+    "the directory around it contains what the pod itself needs; move it into its own directory";
 
 /// The directories to mount, none of them within another.
 pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, MountError> {
@@ -52,20 +47,18 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
             continue;
         };
         for path in paths(&probe.handler) {
-            let (gate, looked_at) = (probe.name.clone(), path.to_owned());
+            let error = |reason| MountError {
+                gate: probe.name.clone(),
+                path: path.clone(),
+                reason,
+            };
             if path.components().any(|part| part == Component::ParentDir) {
-                return Err(MountError::LeadsBack {
-                    gate,
-                    path: looked_at,
-                });
+                return Err(error(LEADS_BACK));
             }
             if IN_EVERY_CONTAINER.iter().any(|own| path.starts_with(own)) {
                 continue;
             }
-            directories.insert(around(path).ok_or(MountError::Taken {
-                gate,
-                path: looked_at,
-            })?);
+            directories.insert(around(path).ok_or_else(|| error(TAKEN))?);
         }
     }
     let all = directories.clone();
@@ -81,7 +74,7 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
 fn around(path: &Path) -> Option<PathBuf> {
     let around = path.parent()?;
     let is_taken = |taken: &str| Path::new(taken).starts_with(around) || around.starts_with(taken);
-    (!TAKEN.into_iter().any(is_taken)).then(|| around.to_owned())
+    (!PATHS_OF_POD.into_iter().any(is_taken)).then(|| around.to_owned())
 }
 
 /// The paths of the host that a check looks at. The program of `exec` is in the image.

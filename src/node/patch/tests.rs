@@ -103,13 +103,13 @@ fn a_taint_is_put_back_behind_the_others() {
 }
 
 #[test]
-fn a_taint_that_is_there_with_the_same_effect_is_not_put_back_whatever_its_value() {
+fn a_taint_with_the_same_effect_is_not_put_back_even_if_its_value_differs() {
     let (node, _) = node(&json!([{"key": "k", "value": "v", "effect": "NoSchedule"}]));
     assert_eq!(addition(&node, &[taint("k")]), None);
 }
 
 #[test]
-fn the_last_taint_gone_meanwhile_makes_the_patch_fail() {
+fn the_patch_fails_if_the_last_taint_was_removed_meanwhile() {
     let (seen, mut object) = node(&json!([{"key": "foreign", "effect": "NoExecute"}]));
     object["spec"].as_object_mut().unwrap().remove("taints");
     let change = addition(&seen, &[taint("k")]).unwrap();
@@ -117,7 +117,7 @@ fn the_last_taint_gone_meanwhile_makes_the_patch_fail() {
 }
 
 #[test]
-fn a_first_taint_come_meanwhile_makes_the_patch_fail() {
+fn the_patch_fails_if_a_first_taint_was_added_meanwhile() {
     let (seen, mut object) = node(&json!([]));
     object["spec"]["taints"] = json!([{"key": "foreign", "effect": "NoExecute"}]);
     let change = addition(&seen, &[taint("k")]).unwrap();

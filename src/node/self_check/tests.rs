@@ -16,7 +16,7 @@ fn node(version: &str, taints: &[(&str, &str)]) -> NodeView {
     serde_json::from_value(node).unwrap()
 }
 
-fn refused(code: u16, message: &str) -> Result<NodeView, ApiError> {
+fn refused(code: u16, message: &str) -> Answer {
     Err(ApiError::Refused {
         code,
         message: message.into(),
@@ -25,12 +25,23 @@ fn refused(code: u16, message: &str) -> Result<NodeView, ApiError> {
     })
 }
 
+fn own_taint() -> TaintMatcher {
+    TaintMatcher {
+        key: KEY.into(),
+        value: None,
+        effect: Some(EFFECT),
+    }
+}
+
 fn tried() -> NodeView {
     node("7", &[("a", "NoSchedule"), (KEY, "PreferNoSchedule")])
 }
 
-fn looked(now: Instant, check: &mut SelfCheck) -> Probe {
-    check.look(now, &node("7", &[("a", "NoSchedule")])).unwrap()
+fn due(now: Instant, check: &mut SelfCheck) -> DryRun {
+    match check.next(now, &node("7", &[("a", "NoSchedule")])) {
+        Next::Send(dry_run) => dry_run,
+        Next::Wait(until) => panic!("not before {until:?}"),
+    }
 }
 
 #[test]
@@ -42,20 +53,20 @@ fn the_dry_run_adds_the_mildest_taint_to_the_node_as_it_is_known() {
         test("/metadata/resourceVersion", json!("7")),
         test("/metadata/uid", json!("u")),
     ];
-    let with = probe(&node("7", &[("a", "NoSchedule")])).unwrap();
+    let with = dry_run(&node("7", &[("a", "NoSchedule")])).unwrap();
     let expected = json!([pins[0], pins[1], add("/spec/taints/-", taint.clone())]);
     assert_eq!(json!(with.operations), expected);
-    let without = probe(&node("7", &[])).unwrap();
+    let without = dry_run(&node("7", &[])).unwrap();
     let none = test("/spec/taints", json!(null));
     let expected = json!([pins[0], pins[1], none, add("/spec/taints", json!([taint]))]);
     assert_eq!(json!(without.operations), expected);
-    assert_eq!(probe(&node("7", &[(KEY, "PreferNoSchedule")])), None);
+    assert_eq!(dry_run(&node("7", &[(KEY, "PreferNoSchedule")])), None);
 }
 
 #[test]
 fn only_a_policy_that_refuses_holds_the_account() {
-    let probe = probe(&node("7", &[("a", "NoSchedule")])).unwrap();
-    let held = |answer| matches!(judge(&probe, &answer), Finding::Held(_));
+    let dry_run = dry_run(&node("7", &[("a", "NoSchedule")])).unwrap();
+    let held = |answer| matches!(judge(&dry_run, &answer), AccountState::Held(_));
     assert!(held(refused(422, DENIED)));
     assert!(held(refused(
         403,
@@ -94,39 +105,39 @@ fn only_a_policy_that_refuses_holds_the_account() {
         ),
         (503, "try later"),
     ] {
-        let found = judge(&probe, &refused(code, message));
+        let found = judge(&dry_run, &refused(code, message));
         assert!(
-            matches!(found, Finding::Nothing(words) if words.contains(message)),
+            matches!(found, AccountState::Unknown(words) if words.contains(message)),
             "{message}"
         );
     }
-    assert_eq!(judge(&probe, &Ok(tried())), Finding::NotHeld);
-    let found = judge(&probe, &Ok(node("7", &[("a", "NoSchedule")])));
+    assert_eq!(judge(&dry_run, &Ok(tried())), AccountState::NotHeld);
+    let found = judge(&dry_run, &Ok(node("7", &[("a", "NoSchedule")])));
     assert!(
-        matches!(found, Finding::Nothing(_)),
+        matches!(found, AccountState::Unknown(_)),
         "somebody mutates the request"
     );
-    let found = judge(&probe, &Ok(node("8", &[(KEY, "PreferNoSchedule")])));
-    assert_eq!(found, Finding::CarriedOut);
+    let found = judge(&dry_run, &Ok(node("8", &[(KEY, "PreferNoSchedule")])));
+    assert_eq!(found, AccountState::DryRunIgnored(own_taint()));
 }
 
 #[test]
-fn a_policy_that_holds_is_reported_once_and_looked_for_every_hour() {
+fn a_policy_that_holds_is_reported_once_and_checked_every_hour() {
     let now = Instant::now();
     let mut check = SelfCheck::new(now, false);
-    let probe = looked(now, &mut check);
+    let dry_run = due(now, &mut check);
     let words = &DENIED[DENIED.find("Validating").unwrap()..];
-    let news = check.answered(now, &probe, &refused(422, DENIED));
-    assert_eq!(news, Some(Finding::Held(words.into())));
+    let reported = check.answered(now, &dry_run, &refused(422, DENIED));
+    assert_eq!(reported, Some(AccountState::Held(words.into())));
     for answer in [
         refused(422, DENIED),
         refused(503, "later"),
         refused(422, DENIED),
     ] {
         assert_eq!(check.account(), &AccountState::Held(words.into()));
-        assert_eq!(check.answered(now, &probe, &answer), None);
+        assert_eq!(check.answered(now, &dry_run, &answer), None);
     }
-    let wait = check.due_at().unwrap() - now;
+    let wait = check.due_at.unwrap() - now;
     assert!(
         HELD_PERIOD <= wait && wait <= HELD_PERIOD * 3 / 2,
         "{wait:?}"
@@ -134,78 +145,78 @@ fn a_policy_that_holds_is_reported_once_and_looked_for_every_hour() {
 }
 
 #[test]
-fn a_policy_that_is_deleted_later_is_missed_and_reported_again_at_the_second_look() {
+fn a_policy_that_is_deleted_later_is_reported_again_at_the_second_dry_run() {
     let now = Instant::now();
     let mut check = SelfCheck::new(now, false);
-    let probe = looked(now, &mut check);
+    let dry_run = due(now, &mut check);
     for _ in 0..2 {
-        let held = check.answered(now, &probe, &refused(422, DENIED));
-        assert!(matches!(held, Some(Finding::Held(_))), "{held:?}");
-        assert_eq!(check.answered(now, &probe, &Ok(tried())), None);
+        let held = check.answered(now, &dry_run, &refused(422, DENIED));
+        assert!(matches!(held, Some(AccountState::Held(_))), "{held:?}");
+        assert_eq!(check.answered(now, &dry_run, &Ok(tried())), None);
         assert_eq!(check.account(), &AccountState::NotHeld);
         assert_eq!(
-            check.answered(now, &probe, &Ok(tried())),
-            Some(Finding::NotHeld)
+            check.answered(now, &dry_run, &Ok(tried())),
+            Some(AccountState::NotHeld)
         );
     }
 }
 
 #[test]
-fn a_missing_policy_is_told_of_once_at_the_second_look_and_looked_for_every_few_minutes() {
+fn a_missing_policy_is_reported_once_at_the_second_dry_run_and_checked_every_few_minutes() {
     let now = Instant::now();
     let mut check = SelfCheck::new(now, false);
-    let probe = looked(now, &mut check);
+    let dry_run = due(now, &mut check);
     assert_eq!(
-        check.answered(now, &probe, &Ok(tried())),
+        check.answered(now, &dry_run, &Ok(tried())),
         None,
         "it may have been applied just now"
     );
     assert_eq!(check.account(), &AccountState::NotHeld, "known at once");
-    let wait = check.due_at().unwrap() - now;
-    assert!(
-        SECOND_LOOK <= wait && wait <= SECOND_LOOK * 3 / 2,
-        "{wait:?}"
-    );
-    assert_eq!(check.answered(now, &probe, &refused(503, "later")), None);
+    let wait = check.due_at.unwrap() - now;
+    assert!(SECOND_RUN <= wait && wait <= SECOND_RUN * 3 / 2, "{wait:?}");
+    assert_eq!(check.answered(now, &dry_run, &refused(503, "later")), None);
     assert_eq!(
         check.account(),
         &AccountState::NotHeld,
         "nothing else is known"
     );
     assert_eq!(
-        check.answered(now, &probe, &Ok(tried())),
-        Some(Finding::NotHeld)
+        check.answered(now, &dry_run, &Ok(tried())),
+        Some(AccountState::NotHeld)
     );
     for _ in 0..3 {
-        let wait = check.due_at().unwrap() - now;
+        let wait = check.due_at.unwrap() - now;
         assert!(PERIOD <= wait && wait <= PERIOD * 3 / 2, "{wait:?}");
-        assert_eq!(check.answered(now, &probe, &Ok(tried())), None);
+        assert_eq!(check.answered(now, &dry_run, &Ok(tried())), None);
     }
-    let news = check.answered(now, &probe, &refused(422, DENIED));
-    assert!(matches!(news, Some(Finding::Held(_))), "{news:?}");
-}
-
-#[test]
-fn who_may_not_look_twice_tells_at_the_first_look() {
-    let now = Instant::now();
-    let mut check = SelfCheck::new(now, true);
-    let probe = looked(now, &mut check);
-    assert_eq!(
-        check.answered(now, &probe, &Ok(tried())),
-        Some(Finding::NotHeld)
+    let reported = check.answered(now, &dry_run, &refused(422, DENIED));
+    assert!(
+        matches!(reported, Some(AccountState::Held(_))),
+        "{reported:?}"
     );
 }
 
 #[test]
-fn without_an_answer_it_is_asked_ever_more_rarely_and_not_before_the_server_wants_it() {
+fn run_once_reports_a_missing_policy_at_the_first_dry_run() {
+    let now = Instant::now();
+    let mut check = SelfCheck::new(now, true);
+    let dry_run = due(now, &mut check);
+    assert_eq!(
+        check.answered(now, &dry_run, &Ok(tried())),
+        Some(AccountState::NotHeld)
+    );
+}
+
+#[test]
+fn without_a_result_dry_runs_become_rarer_and_respect_retry_after() {
     let now = Instant::now();
     let mut check = SelfCheck::new(now, false);
-    let probe = looked(now, &mut check);
+    let dry_run = due(now, &mut check);
     for _ in 0..20 {
-        check.answered(now, &probe, &refused(503, "later"));
+        check.answered(now, &dry_run, &refused(503, "later"));
     }
     assert_eq!(check.account(), &AccountState::Unknown("503: later".into()));
-    let wait = check.due_at().unwrap() - now;
+    let wait = check.due_at.unwrap() - now;
     assert!(PERIOD / 2 <= wait && wait <= PERIOD, "{wait:?}");
     let minutes = Duration::from_mins(20);
     let busy = ApiError::Refused {
@@ -214,26 +225,28 @@ fn without_an_answer_it_is_asked_ever_more_rarely_and_not_before_the_server_want
         detailed: false,
         retry_after: Some(minutes),
     };
-    check.answered(now, &probe, &Err(busy));
-    assert!(check.due_at().unwrap() - now >= minutes);
-    assert_eq!(
-        check.look(now, &node("8", &[(KEY, "PreferNoSchedule")])),
-        None
-    );
+    check.answered(now, &dry_run, &Err(busy));
+    assert!(check.due_at.unwrap() - now >= minutes);
+    let due_at = check.due_at.unwrap();
+    let next = check.next(due_at, &node("8", &[(KEY, "PreferNoSchedule")]));
+    assert!(matches!(next, Next::Wait(Some(at)) if at > due_at));
 }
 
 #[test]
-fn what_a_server_without_dry_runs_has_done_is_undone_and_not_done_again() {
+fn after_a_server_carries_out_a_dry_run_its_taint_is_removed_and_there_is_no_other_dry_run() {
     let now = Instant::now();
     let mut check = SelfCheck::new(now, false);
-    let probe = looked(now, &mut check);
+    let dry_run = due(now, &mut check);
     let tainted = node("8", &[("a", "NoSchedule"), (KEY, "PreferNoSchedule")]);
-    let news = check.answered(now, &probe, &Ok(tainted.clone()));
-    assert_eq!((news, check.due_at()), (Some(Finding::CarriedOut), None));
+    let reported = check.answered(now, &dry_run, &Ok(tainted.clone()));
+    assert_eq!(
+        (reported, check.due_at),
+        (Some(AccountState::DryRunIgnored(own_taint())), None)
+    );
     let matches: Vec<_> = tainted
         .taints
         .iter()
-        .map(|taint| check.leftover_taint().unwrap().matches(taint))
+        .map(|taint| check.taint_to_remove().unwrap().matches(taint))
         .collect();
     assert_eq!(matches, [false, true]);
 }

@@ -33,7 +33,7 @@ fn wanted(matchers: &[TaintMatcher]) -> Wanted<'_> {
     }
 }
 
-fn refused(code: u16, detailed: bool) -> Result<NodeView, ApiError> {
+fn refused(code: u16, detailed: bool) -> Answer {
     Err(ApiError::Refused {
         code,
         message: "no".into(),
@@ -42,7 +42,7 @@ fn refused(code: u16, detailed: bool) -> Result<NodeView, ApiError> {
     })
 }
 
-fn throttled(seconds: u64) -> Result<NodeView, ApiError> {
+fn throttled(seconds: u64) -> Answer {
     let retry_after = Some(Duration::from_secs(seconds));
     Err(ApiError::Refused {
         code: 429,
@@ -52,7 +52,11 @@ fn throttled(seconds: u64) -> Result<NodeView, ApiError> {
     })
 }
 
-fn lost() -> Result<NodeView, ApiError> {
+fn get() -> Next<Request> {
+    Next::Send(Request::Get("u".into()))
+}
+
+fn lost() -> Answer {
     Err(ApiError::Transport("no answer within 5 s".into()))
 }
 
@@ -72,12 +76,12 @@ impl Scene {
         }
     }
 
-    fn next(&mut self, node: &NodeView) -> Next {
+    fn next(&mut self, node: &NodeView) -> Next<Request> {
         self.writes.next(self.now, node, &wanted(&self.matchers))
     }
 
-    /// Waits as long as it is told to.
-    fn next_due(&mut self, node: &NodeView) -> Next {
+    /// Waits until a request is due.
+    fn next_due(&mut self, node: &NodeView) -> Next<Request> {
         match self.next(node) {
             Next::Wait(Some(until)) => {
                 self.now = until;
@@ -89,28 +93,26 @@ impl Scene {
 
     fn due_removal(&mut self, node: &NodeView) -> Change {
         match self.next_due(node) {
-            Next::Patch(removal) => removal,
+            Next::Send(Request::Patch(removal)) => removal,
             other => panic!("{other:?} instead of a removal"),
         }
     }
 
-    fn sent(
-        &mut self,
-        removal: &Change,
-        answer: &Result<NodeView, ApiError>,
-    ) -> Option<WriteOutcome> {
-        self.writes.patched(self.now, removal, answer)
+    fn sent(&mut self, removal: &Change, answer: &Answer) -> MustRead {
+        self.writes.patched(self.now, removal, answer);
+        self.writes.must_read
     }
 
-    fn read(&mut self, answer: &Result<NodeView, ApiError>) -> Option<WriteOutcome> {
+    fn read(&mut self, answer: &Answer) -> Option<Denied> {
         self.writes.got(self.now, &wanted(&self.matchers), answer)
     }
 
     /// Sends what is due, has it refused by a policy, and reads the unchanged Node.
-    fn deny(&mut self, node: &NodeView) -> (Vec<String>, Option<WriteOutcome>) {
+    fn deny(&mut self, node: &NodeView) -> (Vec<String>, Option<Denied>) {
         let removal = self.due_removal(node);
-        assert_eq!(self.sent(&removal, &refused(403, true)), None);
-        assert_eq!(self.next(node), Next::Get);
+        let must_read = self.sent(&removal, &refused(403, true));
+        assert_eq!(must_read, MustRead::BeforeNextPatch);
+        assert_eq!(self.next(node), get());
         (keys(&removal.taints), self.read(&Ok(node.clone())))
     }
 }
@@ -125,21 +127,22 @@ fn all_ready_taints_go_in_one_patch() {
     let tainted = node(1, &KEYS);
     let removal = scene.due_removal(&tainted);
     assert_eq!(keys(&removal.taints), ["two", "one"]);
-    let outcome = scene.sent(&removal, &Ok(node(2, &[])));
-    assert_eq!(outcome, Some(WriteOutcome::Applied));
+    let must_read = scene.sent(&removal, &Ok(node(2, &[])));
+    assert_eq!(must_read, MustRead::No);
     assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
 }
 
 #[test]
-fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_without_end() {
+fn after_each_conflict_or_failed_test_the_node_is_read_and_the_patch_is_computed_again() {
     for answer in [refused(409, true), refused(422, false)] {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
         for _ in 0..50 {
             let removal = scene.due_removal(&tainted);
-            assert_eq!(scene.sent(&removal, &answer), None);
+            let must_read = scene.sent(&removal, &answer);
+            assert_eq!(must_read, MustRead::BeforeNextPatch);
             let before = scene.now;
-            assert_eq!(scene.next_due(&tainted), Next::Get);
+            assert_eq!(scene.next_due(&tainted), get());
             assert!(scene.now - before <= RETRY_CAP);
             assert_eq!(scene.read(&Ok(tainted.clone())), None);
         }
@@ -150,15 +153,13 @@ fn a_conflict_or_a_failed_test_has_the_node_read_and_the_patch_computed_again_wi
                 .unwrap()
                 .contains("/spec/taints/1/key")
         );
-        assert!(matches!(
-            scene.sent(&removal, &Ok(node(10, &["foreign"]))),
-            Some(WriteOutcome::Applied)
-        ));
+        let must_read = scene.sent(&removal, &Ok(node(10, &["foreign"])));
+        assert_eq!(must_read, MustRead::No);
     }
 }
 
 #[test]
-fn an_unknown_outcome_has_the_node_read_before_anything_is_sent_again() {
+fn after_an_unknown_outcome_the_node_is_read_before_anything_is_sent_again() {
     for answer in [
         lost(),
         refused(500, false),
@@ -168,16 +169,13 @@ fn an_unknown_outcome_has_the_node_read_before_anything_is_sent_again() {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
         let removal = scene.due_removal(&tainted);
-        let outcome = scene.sent(&removal, &answer);
-        let is_unknown = answer.as_ref().err().and_then(ApiError::code) != Some(401);
-        assert_eq!(outcome, is_unknown.then_some(WriteOutcome::Unknown));
-        assert_eq!(scene.next_due(&tainted), Next::Get);
+        let is_known = answer.as_ref().err().and_then(ApiError::code) == Some(401);
+        let must_read = scene.sent(&removal, &answer);
+        assert_eq!(must_read == MustRead::BeforeNextPatch, is_known);
+        assert_eq!(must_read == MustRead::AtOnce, !is_known);
+        assert_eq!(scene.next_due(&tainted), get());
         assert_eq!(scene.read(&lost()), None);
-        assert_eq!(
-            scene.next_due(&tainted),
-            Next::Get,
-            "a failed read is repeated"
-        );
+        assert_eq!(scene.next_due(&tainted), get(), "a failed read is repeated");
         assert_eq!(scene.read(&Ok(node(2, &[]))), None);
         assert_eq!(
             scene.next(&node(2, &[])),
@@ -193,19 +191,19 @@ fn after_a_removal_that_was_canceled_the_node_is_read_before_anything_is_sent() 
     let tainted = node(1, &KEYS);
     scene.due_removal(&tainted);
     scene.writes.canceled();
-    assert_eq!(scene.next(&tainted), Next::Get);
+    assert_eq!(scene.next(&tainted), get());
     scene.read(&Ok(node(2, &["one"])));
     let removal = scene.due_removal(&node(2, &["one"]));
     assert_eq!(keys(&removal.taints), ["one"]);
 }
 
 #[test]
-fn a_server_that_asks_to_be_left_alone_is_and_is_not_read_instead() {
+fn after_a_429_nothing_is_sent_before_retry_after_and_no_read_replaces_it() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     for _ in 0..3 {
         let removal = scene.due_removal(&tainted);
-        assert_eq!(scene.sent(&removal, &throttled(5)), None);
+        assert_eq!(scene.sent(&removal, &throttled(5)), MustRead::No);
         let Next::Wait(Some(until)) = scene.next(&tainted) else {
             panic!("it should wait")
         };
@@ -227,8 +225,8 @@ fn a_gate_that_flaps_does_not_shorten_the_wait_that_the_server_asked_for() {
 }
 
 #[test]
-fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
-    for (answer, at_once) in [(lost(), Next::Get), (refused(409, false), Next::Wait(None))] {
+fn a_gate_that_closes_meanwhile_does_not_replace_the_read() {
+    for (answer, at_once) in [(lost(), get()), (refused(409, false), Next::Wait(None))] {
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
         let removal = scene.due_removal(&tainted);
@@ -239,7 +237,7 @@ fn a_gate_that_closes_meanwhile_does_not_make_up_for_the_read() {
             at_once,
             "whether it took effect must be known"
         );
-        assert_eq!(scene.next_due(&tainted), Next::Get);
+        assert_eq!(scene.next_due(&tainted), get());
     }
 }
 
@@ -249,20 +247,14 @@ fn a_wait_can_be_ended_as_after_a_renewal_of_the_credentials_and_the_node_is_rea
         let mut scene = Scene::new();
         let tainted = node(1, &["one"]);
         let removal = scene.due_removal(&tainted);
-        assert_eq!(
-            scene.sent(&removal, &refused(code, false)),
-            unanswered(code)
-        );
+        let must_read = scene.sent(&removal, &refused(code, false));
+        // Only a server in trouble may have done something.
+        assert_eq!(must_read == MustRead::AtOnce, code == 503, "{code}");
         assert!(
             matches!(scene.next(&tainted), Next::Wait(Some(_))),
             "{code}"
         );
         scene.writes.retry_now();
-        assert_eq!(scene.next(&tainted), Next::Get, "{code}");
+        assert_eq!(scene.next(&tainted), get(), "{code}");
     }
-}
-
-/// Only a server in trouble may have done something.
-fn unanswered(code: u16) -> Option<WriteOutcome> {
-    (code >= 500).then_some(WriteOutcome::Unknown)
 }

@@ -10,7 +10,7 @@ fn condition(gates: State, message: &str) -> PublishedCondition {
     PublishedCondition::new(KIND, gates, gates == State::Open, message)
 }
 
-/// The Node once it says this.
+/// The Node with this condition.
 fn saying(condition: &PublishedCondition) -> NodeView {
     let patch = condition
         .patch(&silent(), false, Timestamp::UNIX_EPOCH)
@@ -83,7 +83,7 @@ fn the_last_state_of_a_gate_that_flaps_is_written_as_soon_as_there_is_a_token() 
         }
     }
     assert_eq!(written, 5);
-    // The last that the Node says is open, and the gate has closed.
+    // The condition of the Node is open, and the gate has closed.
     let due_at = publication.write(now, &node, &closed).unwrap_err().unwrap();
     assert!(due_at > now && due_at <= now + 10 * SECOND);
     assert_eq!(publication.write(due_at, &node, &closed), Ok(()));
@@ -124,7 +124,7 @@ fn a_new_message_alone_is_written_once_a_minute_and_hold_up_no_other_state() {
 }
 
 #[test]
-fn a_write_that_fails_is_tried_again_ever_more_rarely_and_not_before_the_server_wants_it() {
+fn a_write_that_fails_is_tried_again_less_and_less_often_and_respects_retry_after() {
     let now = Instant::now();
     let mut publication = Publication::default();
     let open = condition(State::Open, "");

@@ -1,4 +1,4 @@
-//! A rule that is configured anew while it is at work.
+//! A rule whose configuration changes while it runs.
 
 use super::*;
 use crate::config::{Deadline, Retaint};
@@ -24,7 +24,7 @@ fn what_is_known_of_the_taint_stays_and_no_new_round_begins() {
     };
     state.reconfigure(start + MINUTE, version, State::Open);
     let event = step(&mut state, start + MINUTE, Some(&tainted()), true);
-    assert_eq!(event, None, "the taint is not seen anew");
+    assert_eq!(event, None, "the taint is not reported again");
     assert_eq!(
         (state.decision(), state.round()),
         (Decision::Ready, round),
@@ -34,7 +34,7 @@ fn what_is_known_of_the_taint_stays_and_no_new_round_begins() {
 }
 
 #[test]
-fn what_another_version_has_decided_is_not_acted_on() {
+fn a_decision_of_another_version_leads_to_no_change() {
     let now = Instant::now();
     let mut state = ready(now);
     state.reconfigure(now, rule(), State::Open);
@@ -60,7 +60,7 @@ fn a_gate_that_is_new_and_not_open_starts_stable_for_again() {
 }
 
 #[test]
-fn another_deadline_is_told_of_although_the_one_before_has_passed() {
+fn another_deadline_is_reported_although_the_one_before_has_passed() {
     let start = Instant::now();
     let after = |after, action| Rule {
         deadline: Deadline { after, action },
@@ -94,7 +94,7 @@ fn another_deadline_is_told_of_although_the_one_before_has_passed() {
 }
 
 #[test]
-fn a_fight_goes_on_and_is_not_told_of_again() {
+fn a_fight_continues_in_another_version_and_is_not_reported_again() {
     let now = Instant::now();
     let mut state = RuleState::new(rule(), None);
     let mut fights = 0;
@@ -117,7 +117,7 @@ fn a_fight_goes_on_and_is_not_told_of_again() {
 }
 
 #[test]
-fn what_another_version_wanted_put_back_is_not_before_this_one_has_decided() {
+fn a_put_back_that_another_version_wanted_waits_for_the_decision_of_this_one() {
     let now = Instant::now();
     let watchful = Rule {
         retaint: Some(Retaint { after: MINUTE }),

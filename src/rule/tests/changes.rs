@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::{Deadline, Retaint};
 use crate::node::patch::{Change, addition, removal};
+use crate::node::writes::Denied;
 use crate::taint::Effect;
 
 const AFTER: Duration = Duration::from_secs(30);
@@ -110,19 +111,28 @@ fn a_change_without_an_answer_to_another_node_explains_nothing() {
     assert_eq!(event, Some(RuleEvent::Tainted));
 }
 
+fn denial(change: &Change) -> Denied {
+    Denied {
+        action: change.action,
+        taint: change.taints[0].clone(),
+        message: "403: no".into(),
+        first: true,
+    }
+}
+
 #[test]
 fn a_denial_is_known_until_the_change_is_accepted_or_the_taint_is_gone() {
     let now = Instant::now();
     let denied = |state: &mut RuleState, change: &Change| {
-        let event = state.denied(change.action, &change.taints[0], "403: no");
-        assert!(matches!(event, Some(RuleEvent::Denied { .. })));
+        let event = state.denied(&denial(change));
+        assert!(matches!(event, Some(RuleEvent::Denied(_))));
         assert_eq!(state.denial(), Some("403: no"));
     };
     let (mut state, change) = ready(now);
     denied(&mut state, &change);
     step(&mut state, now, Some(&clean()), true);
     assert_eq!(state.denial(), None);
-    let event = state.denied(Action::Remove, &change.taints[0], "403: no");
+    let event = state.denied(&denial(&change));
     assert_eq!((event, state.denial()), (None, None), "there is no taint");
 
     let (mut state, change) = lapsed(now);
@@ -132,12 +142,12 @@ fn a_denial_is_known_until_the_change_is_accepted_or_the_taint_is_gone() {
 }
 
 #[test]
-fn what_a_rule_waits_for_is_a_gate_or_else_what_keeps_it_from_the_removal() {
+fn a_rule_waits_for_its_gates_or_for_what_keeps_it_from_the_removal() {
     let now = Instant::now();
     let (mut state, change) = ready(now);
     assert_eq!(state.waits_for("agent: 503".into()), "agent: 503");
     assert_eq!(state.waits_for(String::new()), "a removal that succeeds");
-    state.denied(Action::Remove, &change.taints[0], "403: no");
+    state.denied(&denial(&change));
     let refused = "the server refuses the removal: 403: no";
     assert_eq!(state.waits_for(String::new()), refused);
 }

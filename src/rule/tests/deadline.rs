@@ -28,15 +28,15 @@ fn with_deadline(action: DeadlineAction) -> RuleState {
 }
 
 #[test]
-fn at_its_deadline_a_taint_is_kept_and_told_of_once() {
+fn at_its_deadline_a_taint_is_kept_and_reported_once() {
     let now = Instant::now();
     let mut state = with_deadline(DeadlineAction::Keep);
     step(&mut state, now, Some(&tainted()), false);
     step(&mut state, now + 59 * SECOND, Some(&tainted()), false);
     let late = now + 60 * SECOND;
     assert_eq!(state.wake_at(), Some(late));
-    let told = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(told, Some(deadline(60 * SECOND, DeadlineAction::Keep)));
+    let event = step(&mut state, late, Some(&tainted()), false);
+    assert_eq!(event, Some(deadline(60 * SECOND, DeadlineAction::Keep)));
     assert_eq!(
         (state.decision(), state.wake_at()),
         (Decision::Waiting, None)
@@ -48,14 +48,14 @@ fn at_its_deadline_a_taint_is_kept_and_told_of_once() {
 }
 
 #[test]
-fn at_its_deadline_a_taint_is_removed_whatever_the_gates_say_if_the_rule_says_so() {
+fn at_its_deadline_a_taint_is_removed_in_spite_of_closed_gates_if_the_rule_fails_open() {
     let now = Instant::now();
     let mut state = with_deadline(DeadlineAction::Remove);
     step(&mut state, now, Some(&tainted()), false);
     step(&mut state, now + 59 * SECOND, Some(&tainted()), false);
     assert_eq!(state.decision(), Decision::Waiting);
-    let told = step(&mut state, now + 60 * SECOND, Some(&tainted()), false);
-    assert_eq!(told, Some(deadline(60 * SECOND, DeadlineAction::Remove)));
+    let event = step(&mut state, now + 60 * SECOND, Some(&tainted()), false);
+    assert_eq!(event, Some(deadline(60 * SECOND, DeadlineAction::Remove)));
     assert_eq!(state.decision(), Decision::Ready);
 }
 
@@ -92,7 +92,7 @@ fn a_deadline_counts_from_when_the_taint_was_first_seen_since_it_was_absent() {
 }
 
 #[test]
-fn a_wait_is_told_of_once_after_a_minute_or_a_tenth_of_the_deadline_if_that_is_less() {
+fn a_wait_is_reported_once_after_a_minute_or_a_tenth_of_the_deadline_if_that_is_less() {
     for (after, long) in [(24 * 3600, 60), (600, 60), (60, 6)] {
         let mut now = Instant::now();
         let deadline = Deadline {
@@ -106,8 +106,8 @@ fn a_wait_is_told_of_once_after_a_minute_or_a_tenth_of_the_deadline_if_that_is_l
             let early = now + (long - 1) * SECOND;
             assert_eq!(step(&mut state, early, Some(&tainted()), false), None);
             now += long * SECOND;
-            let told = step(&mut state, now, Some(&tainted()), false);
-            assert_eq!(told, Some(RuleEvent::LongWait));
+            let event = step(&mut state, now, Some(&tainted()), false);
+            assert_eq!(event, Some(RuleEvent::LongWait));
             assert_eq!(state.wake_at(), deadline_at(&state));
             assert_eq!(step(&mut state, now, Some(&tainted()), false), None);
             // The next wait is another one.
@@ -117,7 +117,7 @@ fn a_wait_is_told_of_once_after_a_minute_or_a_tenth_of_the_deadline_if_that_is_l
 }
 
 #[test]
-fn a_wait_is_told_of_only_while_something_is_waited_for_and_not_after_the_deadline() {
+fn a_wait_is_reported_only_while_the_rule_waits_and_not_after_the_deadline() {
     let now = Instant::now();
     let mut state = RuleState::new(
         Rule {
@@ -136,26 +136,26 @@ fn a_wait_is_told_of_only_while_something_is_waited_for_and_not_after_the_deadli
     step(&mut state, now, Some(&tainted()), false);
     // The process stood still until then.
     let late = now + 60 * SECOND;
-    let told = step(&mut state, late, Some(&tainted()), false);
-    assert_eq!(told, Some(deadline(60 * SECOND, DeadlineAction::Keep)));
+    let event = step(&mut state, late, Some(&tainted()), false);
+    assert_eq!(event, Some(deadline(60 * SECOND, DeadlineAction::Keep)));
     assert_eq!(step(&mut state, late, Some(&tainted()), false), None);
     assert_eq!(state.wake_at(), None);
 }
 
 #[test]
-fn a_long_hold_is_told_of_like_a_long_wait() {
+fn a_long_hold_is_reported_like_a_long_wait() {
     let now = Instant::now();
     let held = held();
     let mut state = RuleState::new(rule(), None);
     step(&mut state, now, Some(&held), true);
     step(&mut state, now, Some(&held), true);
     assert_eq!(state.decision(), Decision::Held);
-    let told = step(&mut state, now + 60 * SECOND, Some(&held), true);
-    assert_eq!(told, Some(RuleEvent::LongWait));
+    let event = step(&mut state, now + 60 * SECOND, Some(&held), true);
+    assert_eq!(event, Some(RuleEvent::LongWait));
 }
 
 #[test]
-fn what_happens_as_a_deadline_passes_is_told_first_and_then_the_deadline() {
+fn an_event_at_the_time_of_a_deadline_is_reported_before_the_deadline() {
     let now = Instant::now();
     let mut state = RuleState::new(
         Rule {

@@ -13,7 +13,7 @@ fn watchful() -> Rule {
     rule
 }
 
-/// A rule whose taint is gone, as this process found it.
+/// A rule whose taint was absent when this process started.
 fn without_taint(boot: Option<&str>) -> (RuleState, Instant) {
     let now = Instant::now();
     let boot = boot.map(|time| Boot {
@@ -32,7 +32,7 @@ fn aged() -> NodeView {
     serde_json::from_value(json!({"metadata": metadata})).unwrap()
 }
 
-/// What is decided when the gates say this.
+/// The decision for this state of the gates.
 fn gates(state: &mut RuleState, now: Instant, gates: State) -> Decision {
     state.observe(now, gates);
     state.step(now, Some(&aged()));
@@ -94,7 +94,7 @@ fn while_the_node_is_not_watched_the_count_stands_still() {
 fn a_pause_ends_the_count() {
     let (mut state, now) = without_taint(None);
     gates(&mut state, now, State::Closed);
-    state.paused(now + AFTER);
+    state.start_afresh(now + AFTER);
     state.step(now + AFTER, Some(&aged()));
     assert_eq!(state.decision(), Decision::Absent);
 }
@@ -121,7 +121,7 @@ fn a_taint_that_was_put_back_is_removed_again_when_the_gates_open_and_can_be_put
 }
 
 #[test]
-fn somebody_who_takes_it_off_again_has_their_way_until_the_gates_have_been_open() {
+fn a_taint_that_somebody_removes_after_the_put_back_stays_away_until_the_gates_have_been_open() {
     let (mut state, now) = without_taint(None);
     gates(&mut state, now, State::Closed);
     gates(&mut state, now + AFTER, State::Closed);
@@ -141,7 +141,7 @@ fn somebody_who_takes_it_off_again_has_their_way_until_the_gates_have_been_open(
 }
 
 #[test]
-fn a_put_back_that_comes_to_nothing_is_not_repeated_until_the_gates_have_been_open() {
+fn a_put_back_that_the_server_undoes_is_not_repeated_until_the_gates_have_been_open() {
     let (mut state, now) = without_taint(None);
     gates(&mut state, now, State::Closed);
     let mut now = now + AFTER;
@@ -158,7 +158,7 @@ fn a_put_back_that_comes_to_nothing_is_not_repeated_until_the_gates_have_been_op
 }
 
 #[test]
-fn after_a_reboot_that_the_node_outlived_it_is_put_back_at_the_first_closed_gate() {
+fn after_a_reboot_of_the_node_the_taint_is_put_back_at_the_first_closed_gate() {
     for (boot, expected) in [
         (Some("2026-01-01T12:01:01Z"), true),
         (Some("2026-01-01T12:00:59Z"), false),
@@ -199,10 +199,10 @@ fn what_was_closed_before_the_taint_went_does_not_count() {
     let now = Instant::now();
     let mut state = RuleState::new(watchful(), None);
     step(&mut state, now, Some(&tainted()), false);
-    let gone = now + 100 * AFTER;
-    step(&mut state, gone, Some(&tainted()), false);
-    step(&mut state, gone, Some(&aged()), false);
-    let until = gone + AFTER;
+    let removed_at = now + 100 * AFTER;
+    step(&mut state, removed_at, Some(&tainted()), false);
+    step(&mut state, removed_at, Some(&aged()), false);
+    let until = removed_at + AFTER;
     assert_eq!(state.decision(), Decision::Lapsing { until });
 }
 
@@ -223,7 +223,7 @@ fn beside_the_same_taint_with_another_value_there_is_nothing_to_put_back() {
 }
 
 #[test]
-fn a_reboot_is_over_after_some_time_whatever_the_gates_say() {
+fn a_reboot_is_over_after_some_time_even_if_gates_are_closed() {
     let (mut state, now) = without_taint(Some("2026-01-02T00:00:00Z"));
     gates(&mut state, now, State::Unknown);
     let late = now + 2 * SECOND;

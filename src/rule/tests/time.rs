@@ -50,7 +50,7 @@ fn a_pause_in_which_nothing_was_evaluated_does_not_count_towards_stable_for() {
     let mut state = with_stable_for(10 * SECOND);
     step(&mut state, now, Some(&tainted()), true);
     let round = state.round();
-    state.paused(now + 30 * SECOND);
+    state.start_afresh(now + 30 * SECOND);
     state.step(now + 30 * SECOND, Some(&tainted()));
     assert_eq!(
         (state.decision(), state.round()),

@@ -78,7 +78,7 @@ fn hostile(with: &str) -> Status {
 }
 
 #[test]
-fn what_others_wrote_is_text_and_changes_nothing_of_the_page() {
+fn text_from_outside_cannot_change_the_page() {
     let harmless = look_at(&render(Some(&hostile("x")), now(), false));
     assert!(!harmless.shape.iter().any(|tag| tag.starts_with("<script")));
     for words in HOSTILE {
@@ -100,7 +100,7 @@ fn harmless_places() -> usize {
 }
 
 #[test]
-fn a_text_without_end_is_cut_and_says_so() {
+fn a_very_long_text_is_cut_visibly() {
     let endless = "x".repeat(1_000_000);
     let page = render(Some(&hostile(&endless)), now(), false);
     assert!(page.len() < 100_000, "{}", page.len());
@@ -149,7 +149,7 @@ fn every_page_is_well_formed_and_complete() {
 }
 
 #[test]
-fn what_is_well_needs_no_look() {
+fn a_page_without_trouble_links_to_no_rule() {
     let mut status = status(2);
     let rule = &mut status.rules[0];
     (rule.decision, rule.done, rule.overdue, rule.dry_run) = ("absent", true, false, false);
@@ -185,7 +185,7 @@ fn what_is_well_needs_no_look() {
 }
 
 #[test]
-fn a_page_reloads_itself_only_where_that_was_asked_for_and_says_so() {
+fn a_page_reloads_itself_only_on_request_and_shows_that() {
     for reloads in [false, true] {
         let page = render(Some(&status(1)), now(), reloads);
         let seen = look_at(&page);
@@ -218,7 +218,7 @@ fn the_policy_allows_the_style_of_the_page_and_nothing_else() {
 }
 
 #[test]
-fn how_long_ago_is_told_in_one_unit() {
+fn an_age_has_one_unit() {
     for (seconds, words) in [
         (-90, "0 s ago"),
         (0, "0 s ago"),

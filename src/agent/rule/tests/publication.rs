@@ -49,7 +49,7 @@ fn publish(rule: &mut RuleRunner, now: Instant, kind: &str) {
     rule.reconfigure(now, version);
 }
 
-fn next(rule: &mut RuleRunner, now: Instant, node: Option<&NodeView>) -> Next {
+fn next(rule: &mut RuleRunner, now: Instant, node: Option<&NodeView>) -> Next<ConditionWrite> {
     rule.next_condition(now, node, &NodeFreshness::default(), None)
 }
 
@@ -77,7 +77,7 @@ async fn without_a_node_no_write_is_due_at_any_time() {
 }
 
 #[tokio::test]
-async fn why_it_cannot_be_written_is_in_the_status_until_it_is_written_or_need_not_be() {
+async fn the_failure_to_write_a_condition_is_in_the_status_until_nothing_is_left_to_write() {
     let now = Instant::now();
     let failure = |rule: &RuleRunner| rule.status().publish_failure;
     let refused_rule = || {
@@ -90,9 +90,9 @@ async fn why_it_cannot_be_written_is_in_the_status_until_it_is_written_or_need_n
     assert_eq!(failure(&rule), None);
 
     let mut rule = refused_rule();
-    let said = with_condition(Some(&open()));
-    assert_eq!(next(&mut rule, now, Some(&said)), Next::Wait(None));
-    assert_eq!(failure(&rule), None, "the Node says it already");
+    let current = with_condition(Some(&open()));
+    assert_eq!(next(&mut rule, now, Some(&current)), Next::Wait(None));
+    assert_eq!(failure(&rule), None, "the Node already has it");
 
     let mut rule = refused_rule();
     assert_eq!(next(&mut rule, now, None), Next::Wait(None));
@@ -111,15 +111,15 @@ async fn another_condition_has_not_failed_and_waits_for_nothing() {
 }
 
 #[tokio::test]
-async fn a_condition_from_before_the_boot_is_due_although_the_node_says_the_same() {
+async fn a_condition_from_before_the_boot_is_written_although_it_is_the_same() {
     let now = Instant::now();
     let mut rule = publishing(now);
-    let said = with_condition(Some(&open()));
+    let current = with_condition(Some(&open()));
     let mut freshness = NodeFreshness::default();
     let mut next =
-        |freshness: &NodeFreshness| rule.next_condition(now, Some(&said), freshness, None);
+        |freshness: &NodeFreshness| rule.next_condition(now, Some(&current), freshness, None);
     assert_eq!(next(&freshness), Next::Wait(None));
-    let leftover = (KIND.to_owned(), "of old".to_owned());
-    freshness.stale_conditions.extend([leftover]);
+    let old = (KIND.to_owned(), "old".to_owned());
+    freshness.stale_conditions.extend([old]);
     assert!(matches!(next(&freshness), Next::Send(_)));
 }

@@ -4,14 +4,14 @@ use super::*;
 use crate::node::writes::denial::{DENIED_BASE, DENIED_CAP};
 
 #[test]
-fn a_denial_is_told_once_and_tried_again_ever_more_rarely() {
+fn a_denial_is_reported_once_and_tried_again_less_and_less_often() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     let mut firsts = Vec::new();
     let mut waits = Vec::new();
     for _ in 0..12 {
         let (_, outcome) = scene.deny(&tainted);
-        let Some(WriteOutcome::Denied { message, first, .. }) = outcome else {
+        let Some(Denied { message, first, .. }) = outcome else {
             panic!("{outcome:?}")
         };
         assert_eq!(message, "403: no");
@@ -31,11 +31,8 @@ fn a_denial_is_told_once_and_tried_again_ever_more_rarely() {
     );
     let removal = scene.due_removal(&tainted);
     assert!(
-        matches!(
-            scene.sent(&removal, &Ok(node(2, &[]))),
-            Some(WriteOutcome::Applied)
-        ),
-        "recovers unaided"
+        scene.sent(&removal, &Ok(node(2, &[]))) == MustRead::No,
+        "recovers by itself"
     );
 }
 
@@ -56,19 +53,15 @@ fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
         value: None,
         effect: None,
     };
-    let Next::Patch(removal) =
+    let Next::Send(Request::Patch(removal)) =
         scene
             .writes
             .next(scene.now, &tainted, &wanted(std::slice::from_ref(&one)))
     else {
         panic!("it is due")
     };
-    assert_eq!(
-        scene
-            .writes
-            .patched(scene.now, &removal, &refused(403, true)),
-        None
-    );
+    let must_read = scene.sent(&removal, &refused(403, true));
+    assert_eq!(must_read, MustRead::BeforeNextPatch);
     assert!(
         scene
             .writes
@@ -90,15 +83,15 @@ fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
 }
 
 #[test]
-fn a_refusal_of_a_node_that_may_not_be_read_either_is_told_at_once_and_tried_again_soon() {
+fn a_refusal_for_a_node_that_may_not_be_read_is_reported_at_once_and_tried_again_soon() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     let removal = scene.due_removal(&tainted);
     scene.sent(&removal, &refused(403, true));
-    assert_eq!(scene.next(&tainted), Next::Get);
+    assert_eq!(scene.next(&tainted), get());
     assert!(matches!(
         scene.read(&refused(403, true)),
-        Some(WriteOutcome::Denied { first: true, .. })
+        Some(Denied { first: true, .. })
     ));
     let Next::Wait(Some(until)) = scene.next(&tainted) else {
         panic!("it should wait")
@@ -126,17 +119,11 @@ fn when_a_patch_of_several_taints_is_denied_each_is_tried_alone() {
         (vec!["two".into(), "one".into()], None)
     );
     let (first, outcome) = scene.deny(&tainted);
-    assert!(matches!(
-        outcome,
-        Some(WriteOutcome::Denied { first: true, .. })
-    ));
+    assert!(matches!(outcome, Some(Denied { first: true, .. })));
     let other = scene.due_removal(&tainted);
     assert_ne!(keys(&other.taints), first, "the other one is not held up");
     let left = node(2, &[&first[0]]);
-    assert_eq!(
-        scene.sent(&other, &Ok(left.clone())),
-        Some(WriteOutcome::Applied)
-    );
+    assert_eq!(scene.sent(&other, &Ok(left.clone())), MustRead::No);
     assert_eq!(keys(&scene.due_removal(&left).taints), first);
 }
 
@@ -159,7 +146,8 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
     let before = node(1, &["foreign"]);
     let mut waits = Vec::new();
     for _ in 0..2 {
-        let Next::Patch(change) = scene.writes.next(scene.now, &before, &put_back) else {
+        let Next::Send(Request::Patch(change)) = scene.writes.next(scene.now, &before, &put_back)
+        else {
             panic!("no change is due");
         };
         assert_eq!(change.action, Action::PutBack);
@@ -169,7 +157,7 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
         assert!(
             matches!(
                 outcome,
-                Some(WriteOutcome::Denied {
+                Some(Denied {
                     action: Action::PutBack,
                     ..
                 })
@@ -188,25 +176,25 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
         ..put_back
     };
     let tainted = node(2, &["one"]);
-    let Next::Patch(change) = scene.writes.next(scene.now, &tainted, &both) else {
+    let Next::Send(Request::Patch(change)) = scene.writes.next(scene.now, &tainted, &both) else {
         panic!("no change is due");
     };
     assert_eq!(change.action, Action::Remove);
 }
 
 #[test]
-fn a_taint_that_is_gone_and_comes_back_has_no_denial_to_wait_for() {
+fn a_taint_that_was_absent_and_comes_back_waits_for_no_denial() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     scene.deny(&tainted);
     assert!(matches!(scene.next(&tainted), Next::Wait(Some(_))));
     assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
-    assert!(matches!(scene.next(&node(3, &["one"])), Next::Patch(_)));
+    assert!(matches!(scene.next(&node(3, &["one"])), Next::Send(_)));
 }
 
-/// Put back by two rules, say, that differ in the value alone: taken one by one they are still both.
+/// Two rules that differ only in the value: each step alone still selects both.
 #[test]
-fn several_that_cannot_be_told_apart_are_not_tried_again_and_again_without_a_wait() {
+fn several_put_backs_with_the_same_key_and_effect_are_not_tried_again_without_a_wait() {
     let mut scene = Scene::new();
     let with_value = |value: &str| Taint {
         value: Some(value.into()),
@@ -218,7 +206,7 @@ fn several_that_cannot_be_told_apart_are_not_tried_again_and_again_without_a_wai
     };
     let clean = node(1, &[]);
     for _ in 0..3 {
-        let Next::Patch(change) = scene.writes.next(scene.now, &clean, &both) else {
+        let Next::Send(Request::Patch(change)) = scene.writes.next(scene.now, &clean, &both) else {
             panic!("no change is due");
         };
         assert_eq!(change.taints.len(), 2);
@@ -233,7 +221,7 @@ fn several_that_cannot_be_told_apart_are_not_tried_again_and_again_without_a_wai
 }
 
 #[test]
-fn a_second_lapse_whose_put_back_is_denied_is_told_too_and_does_not_wait_out_the_first() {
+fn a_later_put_back_that_is_denied_is_reported_too_and_does_not_wait_for_the_earlier_denial() {
     let mut scene = Scene::new();
     let put_back = Wanted {
         put_back: vec![matchers()[0].to_taint()],
@@ -241,13 +229,14 @@ fn a_second_lapse_whose_put_back_is_denied_is_told_too_and_does_not_wait_out_the
     };
     let clean = node(1, &["foreign"]);
     for _ in 0..2 {
-        let Next::Patch(change) = scene.writes.next(scene.now, &clean, &put_back) else {
+        let Next::Send(Request::Patch(change)) = scene.writes.next(scene.now, &clean, &put_back)
+        else {
             panic!("no change is due");
         };
         scene.sent(&change, &refused(403, true));
         let outcome = scene.writes.got(scene.now, &put_back, &Ok(clean.clone()));
         assert!(
-            matches!(outcome, Some(WriteOutcome::Denied { first: true, .. })),
+            matches!(outcome, Some(Denied { first: true, .. })),
             "{outcome:?}"
         );
         // The gates open, and nothing is to be put back.
@@ -257,11 +246,11 @@ fn a_second_lapse_whose_put_back_is_denied_is_told_too_and_does_not_wait_out_the
 }
 
 #[test]
-fn what_was_refused_to_the_rules_before_is_no_reason_for_those_of_now_to_wait() {
+fn after_a_reload_earlier_denials_are_no_reason_to_wait() {
     let mut scene = Scene::new();
     let tainted = node(1, &["one"]);
     scene.deny(&tainted);
     assert!(matches!(scene.next(&tainted), Next::Wait(Some(_))));
     scene.writes.forget_denials();
-    assert!(matches!(scene.next(&tainted), Next::Patch(_)));
+    assert!(matches!(scene.next(&tainted), Next::Send(_)));
 }
