@@ -10,7 +10,7 @@ pub(crate) enum Who {
     Kubelet,
     Cni,
     CsiDriver,
-    Someone,
+    Other,
     ApiServer,
     Untaint,
 }
@@ -21,14 +21,14 @@ impl Who {
             Self::Kubelet => "kubelet",
             Self::Cni => "CNI",
             Self::CsiDriver => "CSI driver",
-            Self::Someone => "someone",
+            Self::Other => "other",
             Self::ApiServer => "API server",
             Self::Untaint => "untaint",
         }
     }
 }
 
-/// The meaning of a text, which has a colour.
+/// The meaning of a text, which has a color.
 #[derive(Clone, Copy)]
 pub(crate) enum Tone {
     Plain,
@@ -51,16 +51,16 @@ pub(crate) struct Line {
 /// Standard output, and the start of the time stamps.
 pub(crate) struct Timeline {
     start: Instant,
-    colours: bool,
+    colors: bool,
 }
 
 impl Timeline {
-    /// Starts now. Uses colours on a terminal, unless the user disabled them (see no-color.org).
+    /// Starts now. Uses colors on a terminal, unless the user disabled them (see no-color.org).
     pub(crate) fn start() -> Self {
         let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             start: Instant::now(),
-            colours: io::stdout().is_terminal() && !unwanted,
+            colors: io::stdout().is_terminal() && !unwanted,
         }
     }
 
@@ -83,7 +83,7 @@ impl Timeline {
     pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Plain => return text.into(),
-            _ if !self.colours => return text.into(),
+            _ if !self.colors => return text.into(),
             Tone::Faint => 2,
             Tone::Waiting => 33,
             Tone::Good => 32,
