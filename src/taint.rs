@@ -47,7 +47,10 @@ const OWNED: [(&str, &str); 4] = [
         "node.cloudprovider.kubernetes.io",
         "the cloud controller manager",
     ),
-    ("node-role.kubernetes.io", "whoever gives nodes their roles"),
+    (
+        "node-role.kubernetes.io",
+        "the program that gives nodes their roles",
+    ),
     ("karpenter.sh", "Karpenter"),
 ];
 
@@ -57,11 +60,11 @@ pub struct TaintMatcher {
     /// The taint's key, matched exactly.
     #[schemars(transform = Form(&QUALIFIED_NAME), transform = refuse_owned)]
     pub key: String,
-    /// Any if left out. `""` is exactly the empty value, which is the same as none.
+    /// If left out, any value matches. `""` matches only a taint without a value.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String", transform = Form(&LABEL_VALUE))]
     pub value: Option<String>,
-    /// Any if left out.
+    /// If left out, any effect matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "Effect")]
     pub effect: Option<Effect>,
@@ -149,7 +152,7 @@ pub(crate) fn parse_key(key: &str) -> Result<String, String> {
     let domain = key.split_once('/').map(|(domain, _)| domain);
     match OWNED.iter().find(|(owned, _)| domain == Some(owned)) {
         Some((_, owner)) => Err(format!(
-            "must not be {}: it is for {owner} to remove",
+            "must not be {}: only {owner} may remove this taint",
             quoted(key)
         )),
         None => Ok(key.to_owned()),

@@ -35,7 +35,7 @@ fn report_writes(rule: &Parts<'_>, earlier: &[Parts<'_>]) {
         let mut taints = others().filter_map(|other| other.taint.as_ref());
         if let Some((other, _)) = taints.find(|(_, other)| taint.overlaps(other)) {
             at.report_key(format!(
-                "can match the same taint as the one in line {}; name different keys, values or effects, {REMEDY}",
+                "can match the same taint as the rule in line {}; name different keys, values or effects, {REMEDY}",
                 other.line()
             ));
         }

@@ -52,10 +52,10 @@ struct File<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
-    /// Report what happens by Events on the Node too. Needs a permission of its own.
+    /// Also write an Event on the Node when something happens to a rule. Needs an additional permission.
     #[schemars(default)]
     pub events: bool,
-    /// At least one. Rules do not depend on each other.
+    /// The rules, at least one. They do not depend on each other.
     #[schemars(length(min = 1))]
     pub rules: Vec<Rule>,
 }
