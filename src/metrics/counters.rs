@@ -24,22 +24,22 @@ type Pick<T> = fn(&RuleCounts) -> T;
 const COUNTERS: [(&str, &str, Pick<u64>); 6] = [
     (
         "untaint_rule_removals",
-        "Taints removed, including those whose removal had no answer.",
+        "Taints that untaint removed, including removals that the API server did not answer.",
         |rule| rule.removals,
     ),
     (
         "untaint_rule_removals_by_others",
-        "Removals of the taint by somebody else before the rule was ready.",
+        "Times that another program removed the taint before the rule was ready.",
         |rule| rule.removals_by_others,
     ),
     (
         "untaint_rule_denials",
-        "Changes of the taint that the server refused.",
+        "Changes of the taint that the API server refused; each try counts.",
         |rule| rule.denials,
     ),
     (
         "untaint_rule_fights",
-        "Times that the taint came back as often as it was removed.",
+        "Times that untaint slowed down because the taint came back again and again.",
         |rule| rule.fights,
     ),
     (
@@ -49,7 +49,7 @@ const COUNTERS: [(&str, &str, Pick<u64>); 6] = [
     ),
     (
         "untaint_rule_put_backs",
-        "Times that the taint was put back because a gate closed.",
+        "Times that untaint put the taint back because a gate was closed.",
         |rule| rule.put_backs,
     ),
 ];
@@ -57,12 +57,12 @@ const COUNTERS: [(&str, &str, Pick<u64>); 6] = [
 const HISTOGRAMS: [(&str, &str, Pick<Histogram>); 2] = [
     (
         "untaint_rule_seen_to_removed_seconds",
-        "Time from the first sight of a taint to its removal.",
+        "Time from when untaint first saw a taint to when untaint removed it.",
         |rule| rule.since_seen.clone(),
     ),
     (
         "untaint_rule_ready_to_removed_seconds",
-        "Time from when the rule was ready to the removal of a taint.",
+        "Time from when the rule was ready to when untaint removed the taint.",
         |rule| rule.since_ready.clone(),
     ),
 ];
