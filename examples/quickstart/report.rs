@@ -41,7 +41,7 @@ pub(crate) fn summary(timeline: &Timeline, record: &Record, verdict: &Verdict) -
     list("requests", &requests(&record.requests))?;
     entry(
         "more",
-        "on a node, at 127.0.0.1:9468/statusz and /metrics; for this run, with --metrics",
+        "on a node: http://127.0.0.1:9468/statusz and /metrics; for this run: with --metrics",
     )?;
     for problem in &verdict.problems {
         entry("wrong", &timeline.paint(Tone::Bad, problem))?;

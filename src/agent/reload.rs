@@ -50,7 +50,7 @@ impl Agent<'_> {
         // Another rule may have the name of one that is gone: forget that first.
         for gone in gone {
             let name = &gone.state.rule().name;
-            info!(rule = name, "no longer following the rule");
+            info!(rule = name, "stopped the rule");
             self.notifier.forget(name);
         }
         for mut rule in configuration.rules {
@@ -66,7 +66,7 @@ impl Agent<'_> {
             if !known.as_ref().is_some_and(is_followed) {
                 let (name, taint, dry_run) = (&rule.name, &rule.taint, rule.dry_run);
                 let gates = rule.gates.len();
-                info!(rule = name, %taint, gates, dry_run, "following the rule");
+                info!(rule = name, %taint, gates, dry_run, "started the rule");
             }
             self.rules.push(if let Some(mut known) = known {
                 known.reconfigure(now, rule);

@@ -10,7 +10,7 @@ use crate::node;
 use crate::node::self_check::{AccountState, Finding, Probe, SelfCheck};
 use crate::status::PolicyStatus;
 
-const REMEDY: &str = "apply the policies that untaint manifests writes; see Is the account held? in docs/security.md";
+const REMEDY: &str = "apply the policies that `untaint manifests` writes; see the section `Is the account held?` in docs/security.md";
 
 /// `None` where it is switched off, and where nothing is written.
 pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
@@ -50,13 +50,13 @@ impl Agent<'_> {
             return;
         };
         match check.answered(Instant::now(), probe, answer) {
-            Some(Finding::Held(by)) => info!(by, "an admission policy holds this account"),
+            Some(Finding::Held(by)) => info!(by, "an admission policy restricts this account"),
             Some(Finding::NotHeld) => warn!(
                 remedy = REMEDY,
-                "no admission policy holds this account: its token can change any Node as its roles allow"
+                "no admission policy restricts this account: its token can change every Node as its roles allow"
             ),
             Some(Finding::CarriedOut) => error!(
-                "the server has carried out a dry run; removing the taint again, and no longer checking whether a policy holds this account"
+                "the server carried out a dry run and added the taint; removing it, and no longer checking whether a policy restricts this account"
             ),
             Some(Finding::Nothing(_)) | None => {
                 debug!(account = ?check.account(), "checked whether a policy holds this account");
@@ -70,7 +70,7 @@ impl Agent<'_> {
                 "unchecked",
                 "switched off by --no-policy-check or --dry-run",
             ),
-            Some(_) if !self.writes_anything() => ("unchecked", "no rule writes"),
+            Some(_) if !self.writes_anything() => ("unchecked", "no rule writes: each has dryRun"),
             Some(check) => match check.account() {
                 AccountState::Unknown(why) => ("unknown", why.as_str()),
                 AccountState::Held(by) => ("held", by.as_str()),

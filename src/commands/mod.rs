@@ -52,7 +52,7 @@ pub async fn dispatch(command: Command) -> Exit {
         exit = work => exit,
         signal = stop_signal() => match signal {
             Ok(signal) => {
-                info!(signal, "stopped");
+                info!(signal, "stopped by a signal");
                 stopped
             }
             Err(error) => Failure::Failed(error.into()).report().await,
@@ -127,7 +127,7 @@ impl Failure {
                 Exit::Usage
             }
             Self::Failed(error) => {
-                error!(error = format!("{error:#}"), "failed");
+                error!(error = format!("{error:#}"), "untaint failed");
                 Exit::Failed
             }
             Self::Late(error) => {

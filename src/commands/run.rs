@@ -158,14 +158,17 @@ fn log_unfinished(status: Option<&Status>) {
     for rule in status.rules.iter().filter(|rule| !rule.done) {
         let name = &rule.name;
         let (decision, denied) = (rule.decision, &rule.denied);
-        error!(rule = name, decision, denied, "not in time");
+        error!(
+            rule = name,
+            decision, denied, "the rule was not ready in time"
+        );
         for gate in rule.gates.iter().filter(|gate| gate.state != State::Open) {
             error!(
                 rule = name,
                 gate = gate.name,
                 state = gate.state.as_str(),
                 reason = gate.message,
-                "not in time"
+                "the gate was not open in time"
             );
         }
     }

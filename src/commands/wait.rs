@@ -32,7 +32,7 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
                 gate = gate.name,
                 state = gate.state.as_str(),
                 reason = gate.message,
-                "not in time"
+                "the gate was not open in time"
             );
         }
     }

@@ -73,7 +73,7 @@ pub enum RenderError {
     Mount(#[from] MountError),
     /// The account of the form daemonset. The policies of two forms for one account would replace each other.
     #[error(
-        "the form {0} is for the pods of another program: name their account by --namespace and --service-account; \
+        "the form {0} is for the pods of another program: name the account of those pods with --namespace and --service-account; \
          {OWN}:{OWN} is the account of the form daemonset"
     )]
     OwnAccount(&'static str),

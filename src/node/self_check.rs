@@ -80,7 +80,7 @@ impl SelfCheck {
     /// Looks from `now` on. `once`: the process may end before a second look.
     pub fn new(now: Instant, once: bool) -> Self {
         Self {
-            account: AccountState::Unknown("not asked yet".into()),
+            account: AccountState::Unknown("not checked yet".into()),
             due_at: Some(now),
             backoff: Backoff::new(RETRY_BASE),
             once,
@@ -184,7 +184,7 @@ fn judge(probe: &Probe, answer: &Result<NodeView, ApiError>) -> Finding {
     let is_ours = |taint: &Taint| taint.key == KEY;
     match answer {
         Ok(node) if !node.taints.iter().any(is_ours) => Finding::Nothing(format!(
-            "something takes the taint {KEY} out of the request"
+            "a webhook or another program removes the taint {KEY} from the request"
         )),
         Ok(node) if node.metadata.resource_version == probe.version => Finding::NotHeld,
         Ok(_) => Finding::CarriedOut,

@@ -77,7 +77,7 @@ async fn a_taint_that_keeps_coming_back_is_removed_ever_again_but_not_at_full_sp
         scene.set_taints(&[TAINT]);
     }
     let fight = agent
-        .wait_for_message("somebody keeps putting the taint back; slowing down")
+        .wait_for_message("another program keeps putting the taint back; removing it less often")
         .await
         .unwrap();
     assert_eq!(fight["level"], "WARN");
@@ -103,7 +103,7 @@ async fn a_taint_that_somebody_else_removes_while_a_gate_is_closed_is_told_once(
         .await
         .unwrap();
     scene.set_taints(&[FOREIGN]).await;
-    let message = "somebody else removed the taint before the rule was ready";
+    let message = "another program removed the taint before the rule was ready";
     let line = agent.wait_for_message(message).await.unwrap();
     assert_eq!(
         (&line["level"], &line["rule"]),
@@ -126,7 +126,7 @@ async fn a_taint_that_vanishes_between_read_and_patch_is_no_failure() {
     scene.gates.open_both();
     scene.wait_for(Verb::Get, 1).await;
     agent
-        .wait_for_message("found the taint gone already")
+        .wait_for_message("another program removed the taint after the rule was ready")
         .await
         .unwrap();
     assert_eq!(scene.verbs(), [Verb::Watch, Verb::Patch, Verb::Get]);

@@ -59,7 +59,7 @@ async fn a_certificate_that_is_not_trusted_is_told_and_no_reason_to_end() {
     scene.server.rotate_certificates().unwrap();
     let agent = scene.agent(&[]);
     let failed = agent
-        .wait_for_message("failed to watch the node; trying again")
+        .wait_for_message("failed to watch the Node; trying again")
         .await
         .unwrap();
     assert!(

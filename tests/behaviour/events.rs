@@ -225,7 +225,7 @@ async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
     assert_eq!(event["type"], "Warning");
     assert_eq!(
         event["note"],
-        "Somebody else removed the taint example.com/not-ready before rule early was ready"
+        "Another program removed the taint example.com/not-ready before rule early was ready"
     );
 }
 

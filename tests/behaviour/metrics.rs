@@ -117,7 +117,7 @@ async fn a_removal_by_somebody_else_before_the_rule_is_ready_is_counted() {
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.set_taints(&[FOREIGN]).await;
-    let message = "somebody else removed the taint before the rule was ready";
+    let message = "another program removed the taint before the rule was ready";
     agent.wait_for_message(message).await.unwrap();
     Page::of(&agent).await.has(&[
         (r#"untaint_rule_removals_by_others_total{rule="cni"}"#, "1"),
@@ -189,7 +189,7 @@ async fn a_fight_is_counted_and_shown() {
         scene.wait_for_taints(&[]).await;
         scene.set_taints(&[TAINT]).await;
     }
-    let message = "somebody keeps putting the taint back; slowing down";
+    let message = "another program keeps putting the taint back; removing it less often";
     agent.wait_for_message(message).await.unwrap();
     Page::of(&agent).await.has(&[
         (r#"untaint_rule_fights_total{rule="cni"}"#, "1"),
@@ -289,7 +289,7 @@ async fn a_watch_that_is_begun_again_is_counted_by_why() {
     agent.wait_for_count("watching the node", 2).await.unwrap();
     Page::of(&agent).await.has(&[(&ended, "1"), (&failed, "0")]);
     scene.server.reset_connections();
-    let message = "failed to watch the node; trying again";
+    let message = "failed to watch the Node; trying again";
     agent.wait_for_message(message).await.unwrap();
     Page::of(&agent)
         .await

@@ -78,7 +78,9 @@ async fn when_time_is_up_it_says_what_is_missing_and_exits_with_3() {
     let mut agent = scene.agent(&["--once", "--timeout", "1s"]);
     assert_eq!(agent.exit_code().await.unwrap(), 3);
     let late = agent
-        .wait_for_log(|line| line["message"] == "not in time" && line["gate"] == "agent")
+        .wait_for_log(|line| {
+            line["message"] == "the gate was not open in time" && line["gate"] == "agent"
+        })
         .await
         .unwrap();
     assert!(late["reason"].as_str().unwrap().contains("503"), "{late}");

@@ -143,7 +143,7 @@ async fn a_put_back_that_the_server_takes_and_undoes_is_told_as_that_and_not_rep
     let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &LISTEN) else {
         return;
     };
-    let message = "the server accepted the change, but the taint is gone again";
+    let message = "the server accepted the taint, but it is gone again";
     let line = agent.wait_for_message(message).await.unwrap();
     assert_eq!(
         (&line["level"], &line["key"]),

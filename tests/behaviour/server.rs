@@ -36,7 +36,7 @@ async fn it_is_ready_once_the_node_has_been_seen_and_stays_so_while_the_api_serv
     assert_eq!(agent.get("/readyz").await.unwrap(), (200, "ok\n".into()));
     proxy.set(Mode::Refuse);
     proxy.reset_connections();
-    let failed = "failed to watch the node; trying again";
+    let failed = "failed to watch the Node; trying again";
     agent.wait_for_count(failed, 2).await.unwrap();
     assert_eq!(agent.get("/readyz").await.unwrap().0, 200);
     let status = agent.status().await.unwrap();

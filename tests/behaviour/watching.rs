@@ -76,7 +76,7 @@ async fn a_watch_that_breaks_is_followed_by_another_and_nothing_is_missed() {
     scene.set_taints(&[FOREIGN, TAINT]);
     scene.wait_for_taints(&[FOREIGN]).await;
     agent
-        .wait_for_message("failed to watch the node; trying again")
+        .wait_for_message("failed to watch the Node; trying again")
         .await
         .unwrap();
     agent
@@ -148,7 +148,7 @@ async fn a_node_that_is_not_there_is_waited_for() {
         .gates
         .agent("does-not-exist-yet", &scene.kubeconfig, &[]);
     agent
-        .wait_for_message("there is no such node; waiting for it")
+        .wait_for_message("there is no Node with this name; waiting for it")
         .await
         .unwrap();
     scene
@@ -168,7 +168,7 @@ async fn a_node_that_is_deleted_and_made_anew_starts_afresh_and_the_old_one_is_n
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.cluster.delete_node(scene.name).await.unwrap();
     agent
-        .wait_for_message("there is no such node; waiting for it")
+        .wait_for_message("there is no Node with this name; waiting for it")
         .await
         .unwrap();
     scene.gates.open_both();

@@ -83,7 +83,7 @@ async fn apply<T: Object>(
             Some(WatchUpdate::InitDone) => {
                 is_synced = true;
                 if failure.end() {
-                    info!(path, "watching for a gate again");
+                    info!(path, "the watch for a gate works again");
                 }
             }
             // `Synced` follows.

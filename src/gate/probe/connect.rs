@@ -79,7 +79,7 @@ async fn unix(path: &Path, slot: &Slot) -> Result<UnixStream, String> {
     let connected = match connected.await {
         Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| plain(&error)),
         Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err("its queue is full: the server does not accept connections".into())
+            Err("its queue of new connections is full: the server does not accept them".into())
         }
         Some(Err(error)) => Err(plain(&error)),
         None => Err(SILENCE.into()),
@@ -118,7 +118,7 @@ async fn lookup(host: &str, port: u16, slot: &Slot) -> io::Result<Vec<SocketAddr
         Ok((name.as_str(), port).to_socket_addrs()?.collect())
     });
     answer.await.unwrap_or_else(|| {
-        let silence = "the last look-up of this name has no answer yet";
+        let silence = "DNS has not answered the previous look-up of this name";
         Err(io::Error::other(silence))
     })
 }
@@ -145,10 +145,16 @@ mod tests {
         let slot = Slot::default();
         let unanswered = slot.acquire().await.unwrap();
         let error = super::tcp("name.invalid", 1, &slot).await.unwrap_err();
-        assert!(error.ends_with("has no answer yet"), "{error}");
+        assert!(
+            error.ends_with("DNS has not answered the previous look-up of this name"),
+            "{error}"
+        );
         drop(unanswered);
         let error = super::tcp("name.invalid", 1, &slot).await.unwrap_err();
-        assert!(!error.ends_with("has no answer yet"), "{error}");
+        assert!(
+            !error.ends_with("DNS has not answered the previous look-up of this name"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
@@ -206,7 +212,7 @@ mod tests {
 
         let _listener = socket.listen(0).unwrap();
         let _queued = connect(&endpoint, &slot).await.unwrap();
-        let full = "its queue is full: the server does not accept connections";
+        let full = "its queue of new connections is full: the server does not accept them";
         assert_eq!(error().await, named(full));
     }
 

@@ -11,7 +11,7 @@ use crate::text::plain;
 
 /// Why a path is not looked at again.
 pub(super) const SILENCE: &str =
-    "the last look has not finished: the file system is slow or does not answer";
+    "the previous check of this path has not ended: the file system is slow or does not answer";
 
 /// Asks `question` about `path` on a thread of its own, so that a file system that hangs holds one thread, not the agent.
 pub(super) async fn ask<F>(slot: &Slot, path: &Path, question: F) -> Result<String, String>
@@ -30,8 +30,8 @@ pub(super) fn fault(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => missing(path),
         ErrorKind::PermissionDenied => format!(
-            "permission denied for uid {}; run untaint as the owner, usually uid 0, which needs no capabilities (with \
-             SELinux, in a domain that may read it)",
+            "permission denied for uid {}: run untaint as the owner of the file, usually uid 0 without capabilities; with \
+             SELinux, run it in a domain that may read the file",
             rustix::process::geteuid().as_raw()
         ),
         _ => plain(error),
@@ -45,7 +45,7 @@ pub(super) fn deleted(path: &Path) -> Option<String> {
     deleted.then(|| {
         let parent = path.parent().unwrap_or(path);
         format!(
-            "{} was deleted on the host, but a mount still shows what was deleted: mount its parent, {}",
+            "{} was deleted on the host, but a mount still shows the deleted one: mount its parent directory {}",
             path.display(),
             parent.display()
         )

@@ -30,8 +30,8 @@ const TAKEN: [&str; 5] = [
 pub enum MountError {
     /// The pod has something else where the volume would be mounted.
     #[error(
-        "gate {gate}: {} cannot be made visible in a pod: the directory around it contains what the pod itself needs; \
-         move it into its own directory",
+        "gate {gate}: {} cannot be made visible in a pod: its parent directory also contains files that the \
+         pod itself needs; move it to a directory of its own",
         path.display()
     )]
     Taken { gate: String, path: PathBuf },

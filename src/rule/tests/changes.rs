@@ -136,7 +136,10 @@ fn what_a_rule_waits_for_is_a_gate_or_else_what_keeps_it_from_the_removal() {
     let now = Instant::now();
     let (mut state, change) = ready(now);
     assert_eq!(state.waits_for("agent: 503".into()), "agent: 503");
-    assert_eq!(state.waits_for(String::new()), "a removal that succeeds");
+    assert_eq!(
+        state.waits_for(String::new()),
+        "the removal, which has not succeeded yet"
+    );
     state.denied(Action::Remove, &change.taints[0], "403: no");
     let refused = "the server refuses the removal: 403: no";
     assert_eq!(state.waits_for(String::new()), refused);

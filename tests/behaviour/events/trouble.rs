@@ -173,7 +173,7 @@ async fn a_dry_run_of_the_command_line_writes_no_event_of_a_bad_file_either() {
     let would = "would remove the taint (dry run)";
     agent.wait_for_message(would).await.unwrap();
     scene.gates.configure(&format!("- {{name: bad}}\n{ON}"));
-    let bad = "the configuration is bad; the active one stays";
+    let bad = "the configuration file is invalid; continuing with the active configuration";
     agent.wait_for_message(bad).await.unwrap();
     // An Event for that file would be sent before the agent reads this one.
     let another = READY.replace("name: ready", "name: another");

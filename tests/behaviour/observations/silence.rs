@@ -13,7 +13,7 @@ use super::{
 };
 use crate::scene::{OnCluster, TAINT, grant};
 
-const NODE_FAILED: &str = "failed to watch the node; trying again";
+const NODE_FAILED: &str = "failed to watch the Node; trying again";
 const GATE_FAILED: &str = "failed to watch for a gate; trying again";
 const NOTHING: &str = "it sent nothing within 10 s";
 const NO_BOOKMARK: &str =
@@ -236,7 +236,7 @@ async fn a_gates_watch_that_is_silent_at_a_renewal_makes_the_gate_unknown_before
     grant(cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     register(cluster, &scene.on.gates, scene.on.name, &ebs(Some(25))).await;
     let agent = scene.on.agent(&[]);
-    said(&agent, "driver", "open", "for 25 volumes").await;
+    said(&agent, "driver", "open", "allows 25 volumes").await;
     let stalled = Answer::Stall(Vec::new());
     scene
         .middle

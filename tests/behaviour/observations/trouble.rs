@@ -94,13 +94,7 @@ async fn while_the_api_server_is_away_these_gates_are_unknown_and_nothing_is_rem
     proxy.set(Mode::Refuse);
     proxy.reset_connections();
     for gate in ["driver", "gpus", "ready"] {
-        said(
-            &agent,
-            gate,
-            "unknown",
-            "the agent cannot watch the Node now",
-        )
-        .await;
+        said(&agent, gate, "unknown", "untaint cannot watch the Node now").await;
     }
     set_status(cluster, &node, &status("0")).await;
     register(cluster, &scene.gates, scene.name, &json!([])).await;
