@@ -134,7 +134,7 @@ pub fn event(notice: &Notification) -> Option<Event> {
     Some(with_note(reason, &note))
 }
 
-/// The Event for a bad configuration file. `problems`: one a line. Pure.
+/// The Event for an invalid configuration file. `problems`: one a line. Pure.
 pub fn bad_file(problems: &str) -> Event {
     let problems: Vec<_> = problems.lines().collect();
     let problems = problems.join("; ");

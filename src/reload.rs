@@ -39,7 +39,7 @@ pub struct Loaded {
 pub enum Reload {
     /// The file has another configuration.
     Changed(Loaded),
-    /// The active configuration stays, and its status has changed: the file is bad, or is the active one again.
+    /// The active configuration stays, and its status has changed: the file is invalid, or is valid again.
     Kept(ConfigurationStatus),
 }
 
@@ -129,7 +129,7 @@ fn look(path: &Path, active: &str) -> Look {
 
 struct Followed {
     status: ConfigurationStatus,
-    /// Limits the log lines of a file that is bad in always different ways.
+    /// Limits the log lines of a file that is invalid in always different ways.
     allowance: TokenBucket,
 }
 

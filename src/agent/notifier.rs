@@ -50,7 +50,7 @@ impl Notifier {
         debug!(?notice, "counted only: it happens too often");
     }
 
-    /// Sends an Event about a bad configuration file. Whoever reads the file logs that.
+    /// Sends an Event about an invalid configuration file. Whoever reads the file logs that.
     pub(super) fn bad_file(&self, node_uid: &str, problems: &str) {
         if let Some(events) = &self.events {
             events.send_of_bad_file(node_uid, problems);

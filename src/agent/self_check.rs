@@ -1,4 +1,4 @@
-//! Whether an admission policy holds the account. The check never delays anything else.
+//! Whether an admission policy restricts the account. The check never delays anything else.
 
 use std::time::Instant;
 
@@ -59,7 +59,7 @@ impl Agent<'_> {
                 "the server carried out a dry run and added the taint; removing it, and no longer checking whether a policy restricts this account"
             ),
             Some(Finding::Nothing(_)) | None => {
-                debug!(account = ?check.account(), "checked whether a policy holds this account");
+                debug!(account = ?check.account(), "checked whether a policy restricts this account");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whether an admission policy holds the account of this process. A dry run of a change that every policy of
+//! Whether an admission policy restricts the account of this process. A dry run of a change that every policy of
 //! `untaint manifests` refuses shows that. If another policy refuses the change, that does not show what else the account
 //! may do. Pure.
 //!

@@ -26,7 +26,7 @@ pub enum Decision {
     },
     /// Ready, but Karpenter would put the taint back until it has registered the Node.
     Held,
-    /// Ready, but somebody else keeps putting the taint back.
+    /// Ready, but another program keeps putting the taint back.
     Limited {
         /// When the next removal is due.
         until: Instant,

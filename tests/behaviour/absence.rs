@@ -24,12 +24,12 @@ async fn without_the_taint_gates_rest_until_it_is_seen_again() {
         node["metadata"]["labels"] = json!({"a": "b"});
     });
     agent
-        .wait_for_log(|line| line["message"] == "saw the node" && line["resource_version"] == 2)
+        .wait_for_log(|line| line["message"] == "saw the Node" && line["resource_version"] == 2)
         .await
         .unwrap();
     // The next watch starts at least a quarter of a second later. The gate's period is a fifth of that.
     scene.server.end_watches();
-    agent.wait_for_count("watching the node", 2).await.unwrap();
+    agent.wait_for_count("watching the Node", 2).await.unwrap();
     assert_eq!(
         scene.gates.health.requests(),
         probed,

@@ -165,7 +165,7 @@ async fn run(cluster: &'static Cluster, case: Case) {
     let listen = ["--listen", "127.0.0.1:0"];
     let mut agent = scene.gates.agent(name, &scene.kubeconfig, &listen);
     if let Some(fault) = fault {
-        agent.wait_for_message("watching the node").await.unwrap();
+        agent.wait_for_message("watching the Node").await.unwrap();
         fault(&scene);
     }
     let mut began = Instant::now();

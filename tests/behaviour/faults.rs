@@ -217,7 +217,7 @@ async fn a_connection_that_falls_silent_is_noticed_by_its_pings() {
     let proxy = FaultProxy::start(scene.cluster.address()).await.unwrap();
     point_at(&scene.kubeconfig, proxy.address()).unwrap();
     let mut agent = scene.agent(&[]);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     proxy.set(Mode::BlackHole);
     scene.set_taints(&[FOREIGN, TAINT]).await;
     let is_noticed = async {

@@ -26,7 +26,7 @@ async fn a_removal_is_counted_with_its_times_and_its_requests_and_adds_no_series
             .await
             .unwrap();
     }
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     let waiting = Page::of(&agent).await;
     waiting.has(&[
         (r#"untaint_build_info{version="0.1.0"}"#, "1"),
@@ -223,7 +223,7 @@ async fn every_request_is_counted_by_its_verb_and_by_what_became_of_it() {
     let scene = OnStandIn::with_options(options, &[FOREIGN], Gates::open().await).await;
     scene.server.accept_tokens(&[TOKEN]);
     let agent = scene.agent(&LISTEN);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     std::fs::write(scene.gates.dir.path().join("token"), "rotated").unwrap();
     scene.server.accept_tokens(&["rotated"]);
     let answers = [
@@ -279,14 +279,14 @@ async fn every_request_is_counted_by_its_verb_and_by_what_became_of_it() {
 async fn a_watch_that_is_begun_again_is_counted_by_why() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
     let agent = scene.agent(&LISTEN);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     let restarts = |reason| {
         format!(r#"untaint_api_watch_restarts_total{{resource="nodes",reason="{reason}"}}"#)
     };
     let (ended, failed) = (restarts("ended"), restarts("failed"));
     Page::of(&agent).await.has(&[(&ended, "0"), (&failed, "0")]);
     scene.server.end_watches();
-    agent.wait_for_count("watching the node", 2).await.unwrap();
+    agent.wait_for_count("watching the Node", 2).await.unwrap();
     Page::of(&agent).await.has(&[(&ended, "1"), (&failed, "0")]);
     scene.server.reset_connections();
     let message = "failed to watch the Node; trying again";

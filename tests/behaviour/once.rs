@@ -58,7 +58,7 @@ async fn a_last_look_that_fails_is_repeated() {
 async fn a_last_look_that_still_shows_the_taint_is_not_the_last() {
     let scene = OnStandIn::with(&[], Gates::open().await).await;
     let agent = scene.agent(&["--once", "--settle", "1s"]);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
     scene.server.pause_watches(true);
     scene.set_taints(&[TAINT]);
     scene.wait_for_taints(&[]).await;

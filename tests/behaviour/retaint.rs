@@ -120,7 +120,7 @@ async fn a_rule_that_a_reload_brings_has_not_come_up_with_the_boot() {
     let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &[]) else {
         return;
     };
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     map.swap(&retainting(&scene.gates).replace("name: cni", "name: later"));
     let is_about_to = |line: &Value| {
         let decision = line["decision"].as_str().unwrap_or_default();

@@ -32,7 +32,7 @@ async fn it_is_ready_once_the_node_has_been_seen_and_stays_so_while_the_api_serv
         "waiting is healthy"
     );
     proxy.set(Mode::Pass);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
     assert_eq!(agent.get("/readyz").await.unwrap(), (200, "ok\n".into()));
     proxy.set(Mode::Refuse);
     proxy.reset_connections();

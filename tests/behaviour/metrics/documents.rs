@@ -16,7 +16,7 @@ const ALERTS_TEST: &str = include_str!("../../fixtures/metrics/alerts-test.yaml"
 async fn page() -> Page {
     let scene = OnStandIn::with(&[], Gates::closed().await).await;
     let agent = scene.agent(&LISTEN);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     Page::of(&agent).await
 }
 

@@ -62,10 +62,10 @@ async fn a_node_without_the_taint_costs_no_watch_but_its_own() {
     };
     grant(scene.cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     let agent = scene.agent(&[]);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     scene.cluster.patch_node(scene.name, &label).await.unwrap();
-    agent.wait_for_count("saw the node", 2).await.unwrap();
+    agent.wait_for_count("saw the Node", 2).await.unwrap();
     assert_eq!(requests(&scene).await, ["watch /api/v1/nodes"]);
 }
 
