@@ -107,7 +107,7 @@ async fn a_csi_driver_opens_its_gate_once_it_has_registered_and_costs_one_watch(
     let other = json!([{"name": "efs.csi.aws.com", "nodeID": "i-1", "topologyKeys": []}]);
     for (drivers, state, reason) in [
         (other, "closed", "registered: efs.csi.aws.com"),
-        (ebs(None), "closed", "without allocatable.count"),
+        (ebs(None), "closed", "has no allocatable.count"),
         (ebs(Some(25)), "open", "allows 25 volumes"),
     ] {
         register(scene.cluster, &scene.gates, scene.name, &drivers).await;

@@ -245,7 +245,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
         ),
         &format!(r#"<h2 id="rule-2">gpu {ready} {}</h2>"#, alarm("denied")),
         "waiting: some gate is not open — since ",
-        "none by this process",
+        "none since this process started",
         "503 Service Unavailable",
         "cannot watch resource &quot;pods&quot;",
         "volume &lt;none&gt; is not mounted",
