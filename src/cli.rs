@@ -28,9 +28,9 @@ pub enum Exit {
     /// Done; for `run` without `--once`, stopped by a signal.
     Done = 0,
     Failed = 1,
-    /// Bad usage or configuration. clap uses the same code.
+    /// Bad usage, configuration or credentials. clap uses the same code.
     Usage = 2,
-    /// Not ready (`check`), or not in time or stopped (`wait`, `run --once`).
+    /// `check`: not ready. `wait`, `run --once`: not ready in time, or stopped by a signal before that.
     NotReady = 3,
 }
 
@@ -40,14 +40,14 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Removes a start-up taint from its own Node once the node is really ready for ordinary pods.
+/// Removes a start-up taint from its own Node when the node can really run pods.
 #[derive(Debug, Parser)]
 #[command(
     name = "untaint",
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 not ready or not in time."
+    after_help = "Exit codes: 0 done; 1 failed; 2 bad usage, configuration or credentials; 3 not ready, or not ready in time."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -61,7 +61,7 @@ pub struct Cli {
         default_value = "auto"
     )]
     pub log_format: Format,
-    /// The lowest level to log: error, warn, info, debug, trace or off.
+    /// The least important level to log: error, warn, info, debug or trace. With off, untaint logs nothing.
     #[arg(
         long,
         global = true,
@@ -92,7 +92,7 @@ impl Cli {
 pub enum Command {
     /// Watch the Node that this process runs on, and remove its start-up taints when their gates are open.
     Run(RunArgs),
-    /// Wait until every gate is open. Does not use the API server.
+    /// Wait until every gate has been open for stableFor. Does not use the API server.
     Wait(WaitArgs),
     /// Evaluate every gate once, and print its state and the reason. Does not use the API server.
     Check(ConfigOrGates),
@@ -101,7 +101,7 @@ pub enum Command {
     Config(ConfigCommand),
     /// Print the permissions, admission policies and pods that a cluster needs for a configuration.
     Manifests(ManifestsArgs),
-    /// Copy this program into a directory, for hooks of containers whose image does not have it.
+    /// Copy this program into a directory, for hooks in containers whose image does not contain it.
     Install {
         /// An existing directory, for example a shared volume.
         #[arg(value_name = "DIR")]
@@ -111,7 +111,7 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print every error of the files. The exit code is 2 if there is one.
+    /// Print every error of the files. If a file has an error, the exit code is 2.
     Validate {
         /// Configuration files.
         #[arg(required = true, value_name = "FILE")]
@@ -150,7 +150,8 @@ pub struct RunArgs {
     /// A kubeconfig. Without it, untaint uses the pod's ServiceAccount.
     #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// The address of /healthz, /readyz, /statusz and /metrics, or off [default: 127.0.0.1:9468, or off with --once].
+    /// The address at which untaint serves /healthz, /readyz, /statusz and /metrics, or off [default: 127.0.0.1:9468, or
+    /// off with --once].
     #[arg(long, env = "UNTAINT_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<Listen>,
     /// Exit with code 0 when every configured taint has been gone for --settle.
@@ -165,7 +166,7 @@ pub struct RunArgs {
     /// Decide and report, but write nothing.
     #[arg(long, env = "UNTAINT_DRY_RUN")]
     pub dry_run: bool,
-    /// Do not check, by requests that are dry runs, whether an admission policy holds the account.
+    /// Do not send dry runs to the API server to check whether an admission policy restricts untaint's account.
     #[arg(long, env = "UNTAINT_NO_POLICY_CHECK")]
     pub no_policy_check: bool,
 }
@@ -203,11 +204,11 @@ pub struct ConfigOrGates {
 /// Gates given as flags. All must be open.
 #[derive(Debug, Default, Args)]
 pub struct GateArgs {
-    /// There must be a CNI configuration in /etc/cni/net.d and, with NETWORK, it must be that of this network.
+    /// A gate that is open if /etc/cni/net.d has a CNI configuration. With NETWORK, it must be the one of this network.
     #[arg(long, env = "UNTAINT_CNI", value_name = "NETWORK", num_args = 0..=1, value_parser = |name: &str| NETWORK_NAME.parse(name), conflicts_with = "config")]
     pub cni: Option<Option<String>>,
-    /// This URL must answer with 200-299: http://, https:// (the certificate is not verified) or unix:SOCKET[:/PATH]. May be
-    /// repeated.
+    /// A gate that is open if this URL answers with 200-299: http://, https:// (untaint does not verify the certificate) or
+    /// unix:SOCKET[:/PATH]. Can be repeated.
     #[arg(
         long,
         env = "UNTAINT_HTTP_GET",
@@ -215,7 +216,7 @@ pub struct GateArgs {
         conflicts_with = "config"
     )]
     pub http_get: Vec<HttpGet>,
-    /// This file must exist. May be repeated.
+    /// A gate that is open if this file exists. Can be repeated.
     #[arg(long, env = "UNTAINT_FILE", value_name = "PATH", value_parser = |path: &str| ABSOLUTE_PATH.parse(path).map(PathBuf::from), conflicts_with = "config")]
     pub file: Vec<PathBuf>,
 }

@@ -82,11 +82,13 @@ pub fn event(notification: &Notification) -> Option<Event> {
         ),
         RuleEvent::RemovedUnanswered => (
             Reason::TaintRemoved,
-            format!("The taint {taint} is gone after a removal without an answer (rule {rule})"),
+            format!(
+                "The taint {taint} is gone, after a removal that the server did not answer (rule {rule})"
+            ),
         ),
         RuleEvent::RemovedByOther { ready: false } => (
             Reason::TaintRemovedByOther,
-            format!("Somebody else removed the taint {taint} before rule {rule} was ready"),
+            format!("Another program removed the taint {taint} before rule {rule} was ready"),
         ),
         RuleEvent::LongWait => (
             Reason::RemovalWaiting,
@@ -109,30 +111,32 @@ pub fn event(notification: &Notification) -> Option<Event> {
         }
         RuleEvent::Deadline { after, action } => {
             let then = match action {
-                DeadlineAction::Keep => "stays until every gate is open",
-                DeadlineAction::Remove => "is removed anyway",
+                DeadlineAction::Keep => "it stays until every gate is open",
+                DeadlineAction::Remove => "untaint removes it anyway",
             };
             let after = after.as_secs_f64();
             let note = format!(
-                "The taint {taint} has been there for {after} s and {then} (rule {rule}): {waits_for}"
+                "The taint {taint} has been there for {after} s; {then} (rule {rule}): {waits_for}"
             );
             (Reason::DeadlineExceeded, note)
         }
         RuleEvent::Fight => (
             Reason::TaintKeepsComingBack,
             format!(
-                "Somebody keeps putting the taint {taint} back; untaint now removes it less often (rule {rule})"
+                "Another program keeps putting the taint {taint} back; untaint now removes it less often (rule {rule})"
             ),
         ),
     };
     Some(with_note(reason, &note))
 }
 
-/// The Event for a bad configuration file. `problems`: one a line. Pure.
+/// The Event for an invalid configuration file. `problems`: one a line. Pure.
 pub fn bad_file(problems: &str) -> Event {
     let problems: Vec<_> = problems.lines().collect();
     let problems = problems.join("; ");
-    let note = format!("The configuration is bad; the active one stays: {problems}");
+    let note = format!(
+        "The configuration file is invalid; untaint continues with the active configuration: {problems}"
+    );
     with_note(Reason::ReloadFailed, &note)
 }
 

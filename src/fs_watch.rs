@@ -96,7 +96,7 @@ impl FsWatch {
                         Err(error) => {
                             if !std::mem::replace(&mut self.warned, true) {
                                 let path = self.target.path.display();
-                                warn!(%error, %path, "could not watch, polling only");
+                                warn!(%error, %path, "cannot watch this path for changes; checking it only once a period");
                             }
                             State::Refused
                         }

@@ -1,4 +1,4 @@
-//! untaint removes a start-up taint from its own Node once the node is really ready for ordinary pods.
+//! untaint removes a start-up taint from its own Node when the node can really run pods.
 //!
 //! The modules below are in layers. A module uses modules of the layers above its own in this file and no others; `make lint`
 //! checks that (`tests/docs/layers.rs`). So data flows one way: [`config`] → [`gate`] → [`rule`] (the decision) →

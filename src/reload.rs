@@ -39,7 +39,7 @@ pub struct Loaded {
 pub enum Reload {
     /// The file has another configuration.
     Changed(Loaded),
-    /// The active configuration stays, and its status has changed: the file is bad, or is the active one again.
+    /// The active configuration stays, and its status has changed: the file is invalid, or is valid again.
     Kept(ConfigurationStatus),
 }
 
@@ -148,7 +148,10 @@ impl Followed {
                 }))
             }
             Ok(None) if self.status.failing => {
-                info!(source, "the configuration file is the active one again");
+                info!(
+                    source,
+                    "the configuration file is valid again and is the same as the active configuration"
+                );
                 self.status.failing = false;
                 Some(Reload::Kept(self.status.clone()))
             }
@@ -168,9 +171,15 @@ impl Followed {
         let is_in_limit = self.allowance.try_take(Instant::now());
         for problem in message.lines() {
             if is_in_limit {
-                error!(problem, "the configuration is bad; the active one stays");
+                error!(
+                    problem,
+                    "the configuration file is invalid; continuing with the active configuration"
+                );
             } else {
-                debug!(problem, "the configuration is bad; the active one stays");
+                debug!(
+                    problem,
+                    "the configuration file is invalid; continuing with the active configuration"
+                );
             }
         }
         self.status.failing = true;

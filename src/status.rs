@@ -39,9 +39,9 @@ pub struct ConfigurationStatus {
     pub sha256: Option<String>,
     pub loaded: Timestamp,
     pub reloads: u64,
-    /// How many times the file was bad. The same problem again does not count.
+    /// How many times the file was invalid. The same problem again does not count.
     pub failed_reloads: u64,
-    /// Whether the file is bad now. The active configuration is then the last one that was good.
+    /// Whether the file is invalid now. The active configuration is then an earlier one.
     pub failing: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<Incident>,
@@ -56,7 +56,7 @@ pub struct ApiStatus {
     pub last_error: Option<Incident>,
 }
 
-/// Whether an admission policy holds the account that the process acts as.
+/// Whether an admission policy restricts the account that the process acts as.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyStatus {

@@ -49,7 +49,7 @@ const OWNED: [(&str, &str); 4] = [
     ),
     (
         "node-role.kubernetes.io",
-        "the component that gives nodes their roles",
+        "the program that gives nodes their roles",
     ),
     ("karpenter.sh", "Karpenter"),
 ];
@@ -60,11 +60,11 @@ pub struct TaintMatcher {
     /// The taint's key, matched exactly.
     #[schemars(transform = Form(&QUALIFIED_NAME), transform = refuse_owned)]
     pub key: String,
-    /// The taint's value; any if left out. `""` is the empty value, which is the same as none.
+    /// If left out, any value matches. `""` matches only a taint without a value.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String", transform = Form(&LABEL_VALUE))]
     pub value: Option<String>,
-    /// The taint's effect; any if left out.
+    /// If left out, any effect matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "Effect")]
     pub effect: Option<Effect>,
@@ -152,7 +152,7 @@ pub(crate) fn parse_key(key: &str) -> Result<String, String> {
     let domain = key.split_once('/').map(|(domain, _)| domain);
     match OWNED.iter().find(|(owned, _)| domain == Some(owned)) {
         Some((_, owner)) => Err(format!(
-            "must not be {}: it is for {owner} to remove",
+            "must not be {}: only {owner} may remove this taint",
             quoted(key)
         )),
         None => Ok(key.to_owned()),

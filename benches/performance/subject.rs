@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
         let run = run_on(&node, &config, &kubeconfig);
         let agent = Agent::start(program, &[&run[..], &["--listen", listen]].concat(), &[])?;
         agent
-            .wait_for_count("evaluated the gate", gates.len())
+            .wait_for_count("the gate's state or reason changed", gates.len())
             .await?;
         Ok(Self {
             cluster,

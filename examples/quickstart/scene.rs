@@ -73,7 +73,7 @@ impl Scene {
 
     pub(crate) fn taint_again(&self) -> Result<()> {
         let what = "adds the taint to the Node again";
-        self.act(Who::Other, Some(NETWORK), what, || {
+        self.act(Who::Controller, Some(NETWORK), what, || {
             let taint = node(NODE, &TAINTS[..1])["spec"]["taints"][0].take();
             self.server.update_node(NODE, |node| {
                 if let Some(taints) = node["spec"]["taints"].as_array_mut() {

@@ -10,7 +10,7 @@ pub(crate) enum Who {
     Kubelet,
     Cni,
     CsiDriver,
-    Other,
+    Controller,
     ApiServer,
     Untaint,
 }
@@ -21,7 +21,7 @@ impl Who {
             Self::Kubelet => "kubelet",
             Self::Cni => "CNI",
             Self::CsiDriver => "CSI driver",
-            Self::Other => "other",
+            Self::Controller => "controller",
             Self::ApiServer => "API server",
             Self::Untaint => "untaint",
         }

@@ -21,7 +21,7 @@ pub(super) struct ConditionWrites {
 impl ConditionWrites {
     fn answered(&mut self, now: Instant, condition: &str, answer: &Answer) {
         match answer {
-            Ok(_) if self.failure.end() => info!(condition, "published a condition again"),
+            Ok(_) if self.failure.end() => info!(condition, "conditions can be published again"),
             Ok(_) => debug!(condition, "published a condition"),
             Err(error) => {
                 let asked = error.retry_after().map(|asked| now + jittered(asked));

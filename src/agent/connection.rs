@@ -22,9 +22,9 @@ impl Connection {
     pub(super) fn watching(&mut self) {
         self.watching = true;
         if self.watch_failure.end() {
-            info!("watching the node again");
+            info!("the watch of the Node works again");
         } else {
-            debug!("watching the node");
+            debug!("watching the Node");
         }
     }
 
@@ -43,7 +43,7 @@ impl Connection {
         self.watching = false;
         let message = error.to_string();
         if self.watch_failure.should_log(Instant::now(), &message) {
-            warn!(error = message, "failed to watch the node; trying again");
+            warn!(error = message, "failed to watch the Node; trying again");
         }
     }
 
@@ -59,9 +59,9 @@ impl Connection {
             .code()
             .is_none_or(|code| code == 401 || code == 429 || code >= 500);
         if is_trouble && self.request_failure.should_log(Instant::now(), &message) {
-            info!(error = message, "a request did not succeed; trying again");
+            info!(error = message, "a request failed; trying again");
         } else {
-            debug!(error = message, "a request did not succeed; trying again");
+            debug!(error = message, "a request failed; trying again");
         }
     }
 }

@@ -58,7 +58,7 @@ pub struct Options {
     pub once: Option<Duration>,
     /// Write nothing.
     pub dry_run: bool,
-    /// Check whether a policy holds the account.
+    /// Check whether a policy restricts the account.
     pub policy_check: bool,
     pub counters: Counters,
     /// Where to send Events, if the configuration asks for them.

@@ -37,14 +37,14 @@ impl Agent<'_> {
         }
         let resource_version = node.metadata.resource_version;
         if self.latest.observe(node) {
-            debug!(resource_version, "saw the node");
+            debug!(resource_version, "saw the Node");
             if let Some(node) = self.latest.get() {
                 self.freshness = self
                     .freshness_tracker
                     .track(node, Uptime::now(), Instant::now());
             }
         } else {
-            debug!(resource_version, "dropped a node older than the one known");
+            debug!(resource_version, "dropped a Node older than the one known");
         }
     }
 
@@ -58,7 +58,7 @@ impl Agent<'_> {
     fn warn_of_missing_node(&self) {
         warn!(
             node = self.options.node_name,
-            "there is no such node; waiting for it"
+            "there is no Node with this name; waiting for it"
         );
     }
 }

@@ -35,7 +35,7 @@ impl Notifier {
         }
     }
 
-    /// Sends an Event about a bad configuration file. [`crate::reload`] logs the problems.
+    /// Sends an Event about an invalid configuration file. [`crate::reload`] logs the problems.
     pub(super) fn bad_file(&self, node_uid: &str, problems: &str) {
         if let Some(events) = &self.events {
             events.send_of_bad_file(node_uid, problems);

@@ -52,7 +52,7 @@ impl Agent<'_> {
         // Another rule may have the name of a removed one: forget that first.
         for removed in removed {
             let name = &removed.state.rule().name;
-            info!(rule = name, "no longer following the rule");
+            info!(rule = name, "stopped the rule");
             self.notifier.counters.forget(name);
         }
         for mut rule in configuration.rules {
@@ -68,7 +68,7 @@ impl Agent<'_> {
             if !known.as_ref().is_some_and(is_followed) {
                 let (name, taint, dry_run) = (&rule.name, &rule.taint, rule.dry_run);
                 let gates = rule.gates.len();
-                info!(rule = name, %taint, gates, dry_run, "following the rule");
+                info!(rule = name, %taint, gates, dry_run, "started the rule");
             }
             self.rules.push(if let Some(mut known) = known {
                 known.reconfigure(now, rule);

@@ -1,4 +1,4 @@
-//! Whether an admission policy holds the account. The check never delays anything else.
+//! Whether an admission policy restricts the account. The check never delays anything else.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::node::self_check::{AccountState, DryRun, SelfCheck};
 use crate::node::{self, Answer, Next};
 use crate::status::PolicyStatus;
 
-const REMEDY: &str = "apply the policies that untaint manifests writes; see Is the account held? in docs/security.md";
+const REMEDY: &str = "apply the policies that `untaint manifests` writes; see the section `Is the account held?` in docs/security.md";
 
 /// `None` if the check is switched off or nothing is written.
 pub(super) fn begin(options: &Options) -> Option<SelfCheck> {
@@ -44,16 +44,16 @@ impl Agent<'_> {
             return;
         };
         match check.answered(Instant::now(), dry_run, answer) {
-            Some(AccountState::Held(by)) => info!(by, "an admission policy holds this account"),
+            Some(AccountState::Held(by)) => info!(by, "an admission policy restricts this account"),
             Some(AccountState::NotHeld) => warn!(
                 remedy = REMEDY,
-                "no admission policy holds this account: its token can change any Node as its roles allow"
+                "no admission policy restricts this account: its token can change every Node as its roles allow"
             ),
             Some(AccountState::DryRunIgnored(_)) => error!(
-                "the server has carried out a dry run; removing the taint again, and no longer checking whether a policy holds this account"
+                "the server carried out a dry run and added the taint; removing it, and no longer checking whether a policy restricts this account"
             ),
             Some(AccountState::Unknown(_)) | None => {
-                debug!(account = ?check.account(), "checked whether a policy holds this account");
+                debug!(account = ?check.account(), "checked whether a policy restricts this account");
             }
         }
     }
@@ -64,7 +64,7 @@ impl Agent<'_> {
                 "unchecked",
                 "switched off by --no-policy-check or --dry-run",
             ),
-            Some(_) if !self.writes_anything() => ("unchecked", "no rule writes"),
+            Some(_) if !self.writes_anything() => ("unchecked", "no rule writes: each has dryRun"),
             Some(check) => match check.account() {
                 AccountState::Unknown(why) => ("unknown", why.as_str()),
                 AccountState::Held(by) => ("held", by.as_str()),

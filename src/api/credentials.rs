@@ -208,7 +208,7 @@ impl Credentials {
         if self.state().failure.should_log(now, &error) {
             warn!(
                 error,
-                "failed to read the credentials; those read before stay in use"
+                "failed to read the credentials; continuing with the earlier ones"
             );
         }
         self.last_failure.send_replace(Some(Incident::now(error)));
@@ -234,7 +234,7 @@ impl State {
     fn apply(&mut self, content: Content) {
         self.stale_at = self.read_at + MAX_AGE;
         if self.failure.end() {
-            info!("read the credentials again");
+            info!("the credentials can be read again");
         }
         let is_new_token = content.authorization != self.content.authorization;
         let are_new_settings = content.settings.sha256 != self.content.settings.sha256;

@@ -26,10 +26,12 @@ pub enum ApiError {
     #[error("{0}")]
     Transport(String),
     /// The server accepted a streaming list and did not complete it.
-    #[error("the streaming list was accepted and not completed: {0}; using list and watch instead")]
+    #[error(
+        "the server accepted a streaming list but did not complete it: {0}; using list and watch instead"
+    )]
     IncompleteStreamingList(String),
     /// The request or the answer does not conform to the API.
-    #[error("answer not understood: {0}")]
+    #[error("untaint does not understand the answer: {0}")]
     Malformed(String),
     /// The server refused the request.
     #[error("{code}: {message}")]

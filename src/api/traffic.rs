@@ -124,17 +124,17 @@ impl Traffic {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "untaint_api_requests",
-            "Requests to the API server, by verb and status code; without an answer, the code is timeout or error",
+            "Requests to the API server, by verb and status code. For a request without an answer, the code is timeout or error",
             self.requests.clone(),
         );
         registry.register(
             "untaint_api_request_duration_seconds",
-            "Time from sending a request to the end of its answer, or for a watch to the headers; requests without an answer are not included",
+            "Time from when untaint sent a request to the end of the answer or, for a watch, to its headers. Requests without an answer do not count",
             self.durations.clone(),
         );
         registry.register(
             "untaint_api_watch_restarts",
-            "Restarts of watches, which end after some minutes or fail",
+            "Watches that untaint started again because they failed or ended, as every watch does after some minutes",
             self.restarts.clone(),
         );
     }

@@ -107,7 +107,9 @@ pub async fn run<T: Object>(
         let time = jittered(WATCH_TIME);
         let error = match timeout(time + WATCH_GRACE, watch.session(method, time)).await {
             Ok(result) => result.err(),
-            Err(_) => Some(ApiError::Transport("the watch outlived its time".into())),
+            Err(_) => Some(ApiError::Transport(
+                "the watch did not end when it should have ended".into(),
+            )),
         };
         if watch.time_up() > GOOD_WATCH {
             pace.reset();
@@ -135,7 +137,7 @@ pub async fn run<T: Object>(
         let asked = error.as_ref().and_then(ApiError::retry_after);
         let wait = pace.wait(asked.map_or(Duration::ZERO, jittered));
         // The known objects get out of date during a long wait.
-        let often = || ApiError::Transport("the watch ends again and again".into());
+        let often = || ApiError::Transport("the watch ends too often".into());
         let error = error.or_else(|| (wait.time > CLEAN_WAIT).then(often));
         if watch.end(error).await.is_err() {
             return;

@@ -32,14 +32,14 @@ pub struct ManifestsArgs {
         default_values = ["rbac", "policy", "workload"]
     )]
     pub only: Vec<Part>,
-    /// The Namespace of the pods. The output creates only the default one.
+    /// The Namespace of the pods. The manifests create it only if it is the default one.
     #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = |name: &str| DNS_LABEL.parse(name))]
     pub namespace: String,
     /// The ServiceAccount of the pods. With the form daemonset, it is untaint's own. With another form, it is the one that
     /// the pods already have.
     #[arg(long, env = "UNTAINT_SERVICE_ACCOUNT", value_name = "NAME", default_value = OWN, value_parser = |name: &str| DNS_SUBDOMAIN.parse(name))]
     pub service_account: String,
-    /// untaint's image. Give the one that you have pushed.
+    /// The image of untaint that you have pushed to your registry.
     #[arg(long, env = "UNTAINT_IMAGE", value_name = "IMAGE", default_value = DEFAULT_IMAGE, value_parser = |image: &str| IMAGE.parse(image))]
     pub image: String,
     /// Tolerate only the known taints of new nodes instead of all taints.
@@ -48,12 +48,12 @@ pub struct ManifestsArgs {
     /// The SELinux type of untaint's containers, for hosts where SELinux restricts the use of files and sockets.
     #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = |name: &str| SELINUX_TYPE.parse(name))]
     pub selinux_type: Option<String>,
-    /// Also refuse tokens without the uid of the current Node. After a Node is recreated under the same name, tokens have the
-    /// old uid for up to an hour. Some tokens have no uid.
+    /// The policy also refuses tokens that do not contain the uid of the current Node. After a Node is recreated under the
+    /// same name, tokens have the old uid for up to an hour. Some tokens have no uid.
     #[arg(long, env = "UNTAINT_CHECK_NODE_UID")]
     pub check_node_uid: bool,
-    /// With a form other than daemonset, deny the account everything else with Nodes and Events. Most accounts do nothing
-    /// else with them.
+    /// With a form other than daemonset, let the account change Nodes and Events only as untaint needs it. Use this if no
+    /// other program with this account changes Nodes or Events, which is usual.
     #[arg(long, env = "UNTAINT_STRICT_POLICY")]
     pub strict_policy: bool,
     #[command(flatten)]
@@ -88,10 +88,10 @@ pub struct TenantArgs {
     )]
     pub node_name_policy: Option<Enforcement>,
     /// Namespaces that are exempt from these policies, separated by commas. kube-system and untaint's own are always exempt.
-    /// May be repeated.
+    /// Can be repeated.
     #[arg(long, env = "UNTAINT_EXEMPT_NAMESPACE", value_name = "NAME", value_delimiter = ',', value_parser = |name: &str| DNS_LABEL.parse(name), requires = "tenant-policy")]
     pub exempt_namespace: Vec<String>,
-    /// ServiceAccounts whose pods are exempt from these policies, separated by commas. May be repeated.
+    /// ServiceAccounts whose pods are exempt from these policies, separated by commas. Can be repeated.
     #[arg(
         long,
         env = "UNTAINT_EXEMPT_SERVICE_ACCOUNT",

@@ -4,7 +4,7 @@ use super::{Failure, print};
 use crate::cli::{ConfigOrGates, Exit};
 use crate::gate::run;
 
-const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "WHY"];
+const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "REASON"];
 
 pub(super) async fn check(gates: ConfigOrGates) -> Result<Exit, Failure> {
     let configuration = gates.configuration(None).await?;

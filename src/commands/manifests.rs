@@ -33,7 +33,7 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     if args.only.contains(&Part::Workload) && manifests.image == DEFAULT_IMAGE {
         warn!(
             image = DEFAULT_IMAGE,
-            "the image is a placeholder: give yours with --image"
+            "the manifests contain a placeholder for the image: name your image with --image"
         );
     }
     print(rendered).await

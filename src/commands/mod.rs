@@ -54,7 +54,7 @@ pub async fn dispatch(command: Command) -> Exit {
         exit = work => exit,
         signal = stop_signal() => match signal {
             Ok(signal) => {
-                info!(signal, "stopped");
+                info!(signal, "stopped by a signal");
                 stopped
             }
             Err(error) => Failure::Failed(error.into()).report().await,
@@ -129,7 +129,7 @@ impl Failure {
                 Exit::Usage
             }
             Self::Failed(error) => {
-                error!(error = format!("{error:#}"), "failed");
+                error!(error = format!("{error:#}"), "untaint failed");
                 Exit::Failed
             }
             Self::Late(error) => {
@@ -150,7 +150,7 @@ impl From<anyhow::Error> for Failure {
 fn log_late_gates<'g>(rule: Option<&str>, gates: impl IntoIterator<Item = &'g GateStatus>) {
     for gate in gates.into_iter().filter(|gate| gate.state != State::Open) {
         let (gate, state, reason) = (&gate.name, gate.state.as_str(), &gate.message);
-        error!(rule, gate, state, reason, "not in time");
+        error!(rule, gate, state, reason, "the gate was not open in time");
     }
 }
 

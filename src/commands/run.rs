@@ -157,7 +157,10 @@ fn log_unfinished(status: Option<&Status>) {
     for rule in status.rules.iter().filter(|rule| !rule.done) {
         let name = &rule.name;
         let (decision, denied) = (rule.decision, &rule.denied);
-        error!(rule = name, decision, denied, "not in time");
+        error!(
+            rule = name,
+            decision, denied, "the rule was not ready in time"
+        );
         log_late_gates(Some(name), &rule.gates);
     }
 }

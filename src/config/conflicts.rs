@@ -36,7 +36,7 @@ fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
             .find(|(_, other)| taint.overlaps(other))
     {
         at.report_key(format!(
-            "can match the same taint as the one in line {}; name different keys, values or effects, {REMEDY}",
+            "can match the same taint as the rule in line {}; name different keys, values or effects, {REMEDY}",
             other.line()
         ));
     }

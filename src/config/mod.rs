@@ -53,10 +53,10 @@ struct File<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
-    /// Also report what happens as Events on the Node. This needs an extra permission.
+    /// Also write an Event on the Node when something happens to a rule. Needs an additional permission.
     #[schemars(default)]
     pub events: bool,
-    /// The rules; at least one. They do not depend on each other.
+    /// The rules, at least one. They do not depend on each other.
     #[schemars(length(min = 1))]
     pub rules: Vec<Rule>,
 }

@@ -36,9 +36,9 @@ pub struct Rule {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(default, transform = labels::describe)]
     pub node_selector: BTreeMap<String, String>,
-    /// All must be open. `[]` is legal: the rule is ready at once.
+    /// The gates, all of which must be open. With `[]`, the rule is ready at once.
     pub gates: Vec<Gate>,
-    /// How long every gate must have been open without a break.
+    /// How long all gates must be open, without interruption, before untaint removes the taint.
     #[serde(serialize_with = "duration::serialize")]
     #[schemars(default, with = "String", transform = Form(&DURATION))]
     pub stable_for: Duration,
@@ -49,11 +49,11 @@ pub struct Rule {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "Retaint")]
     pub retaint: Option<Retaint>,
-    /// Publish the state of the gates as a condition of the Node too.
+    /// Also publish the state of the gates as a condition of the Node.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "PublishCondition")]
     pub publish_condition: Option<PublishCondition>,
-    /// Decide and report, write nothing.
+    /// Decide and report, but write nothing.
     #[schemars(default)]
     pub dry_run: bool,
 }

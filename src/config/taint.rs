@@ -17,7 +17,7 @@ pub(super) fn read(cursor: &Cursor<'_>) -> Option<TaintMatcher> {
             value: fields.optional("value", |value| {
                 if value.is_null() {
                     value.report(
-                        "has no value: write \"\" for exactly empty, or leave it out for any",
+                        "has no value: write \"\" to match only the empty value, or leave the field out to match any value",
                     );
                     return None;
                 }

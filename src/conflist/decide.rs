@@ -51,7 +51,7 @@ pub fn decide(
     let first_path = dir.join(&first.file);
     let first_valid = first.content.map_err(|fault| {
         format!(
-            "{}: {fault} (containerd picks this file, and loads nothing until it is valid)",
+            "{}: {fault} (containerd picks this file, and loads no CNI configuration until it is valid)",
             first_path.display()
         )
     })?;
@@ -106,7 +106,10 @@ fn meets(expected: &CniConfig, boot: Option<SystemTime>, file: &ValidFile) -> Re
     } else if has_expectations(expected)
         && let Some(origin) = runtime_default(&file.network)
     {
-        return Err(format!("network {} is {origin}", printable_name(name)));
+        return Err(format!(
+            "network {} is {origin}, which opens the gate only if `network` names it",
+            printable_name(name)
+        ));
     }
     let wanted = expected.plugins.iter();
     let missing: Vec<_> = wanted.filter(|wanted| !plugins.contains(wanted)).collect();

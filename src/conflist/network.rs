@@ -168,7 +168,9 @@ fn check_version(key: &str, version: &str) -> Result<(), String> {
         Ok(())
     } else {
         let version = printable_name(version);
-        Err(format!("`{key}` has \"{version}\", which is not a version"))
+        Err(format!(
+            "`{key}` has \"{version}\", which is not a valid version"
+        ))
     }
 }
 

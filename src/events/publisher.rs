@@ -89,7 +89,7 @@ impl Sender {
         }
     }
 
-    /// Queues the Event of a bad configuration file. `problems`: one a line.
+    /// Queues the Event of an invalid configuration file. `problems`: one a line.
     pub fn send_of_bad_file(&self, node_uid: &str, problems: &str) {
         // No rule's name is empty.
         self.enqueue("", node_uid, bad_file(problems));
@@ -220,7 +220,7 @@ impl Publisher {
         let had_failed = self.failure.end();
         let given_up = self.given_up.swap(0, Ordering::Relaxed);
         if had_failed || given_up > 0 {
-            info!(given_up, "publishing Events again");
+            info!(given_up, "Events can be published again");
         }
     }
 

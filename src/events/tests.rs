@@ -51,12 +51,12 @@ fn each_notification_with_an_event_describes_what_happened() {
         (
             RuleEvent::RemovedUnanswered,
             Reason::TaintRemoved,
-            "The taint k is gone after a removal without an answer (rule cni)",
+            "The taint k is gone, after a removal that the server did not answer (rule cni)",
         ),
         (
             RuleEvent::RemovedByOther { ready: false },
             Reason::TaintRemovedByOther,
-            "Somebody else removed the taint k before rule cni was ready",
+            "Another program removed the taint k before rule cni was ready",
         ),
         (
             RuleEvent::LongWait,
@@ -91,17 +91,17 @@ fn each_notification_with_an_event_describes_what_happened() {
         (
             deadline(DeadlineAction::Keep),
             Reason::DeadlineExceeded,
-            "The taint k has been there for 600 s and stays until every gate is open (rule cni): agent: 503",
+            "The taint k has been there for 600 s; it stays until every gate is open (rule cni): agent: 503",
         ),
         (
             deadline(DeadlineAction::Remove),
             Reason::DeadlineExceeded,
-            "The taint k has been there for 600 s and is removed anyway (rule cni): agent: 503",
+            "The taint k has been there for 600 s; untaint removes it anyway (rule cni): agent: 503",
         ),
         (
             RuleEvent::Fight,
             Reason::TaintKeepsComingBack,
-            "Somebody keeps putting the taint k back; untaint now removes it less often (rule cni)",
+            "Another program keeps putting the taint k back; untaint now removes it less often (rule cni)",
         ),
     ];
     for reason in Reason::ALL
@@ -167,7 +167,7 @@ fn a_bad_file_has_an_event_with_all_problems_in_one_line() {
     assert_eq!(
         event.note.as_deref(),
         Some(
-            "The configuration is bad; the active one stays: \
+            "The configuration file is invalid; untaint continues with the active configuration: \
              config.yaml:3:1: rules: is missing; config.yaml:4:1: x: unknown field"
         )
     );

@@ -49,7 +49,7 @@ impl NodeSnapshot {
     /// The Node as it is now, or the reason why that is unknown.
     pub(super) fn current(&self) -> Result<&NodeView, String> {
         if !self.watching {
-            return Err("the agent cannot watch the Node now".into());
+            return Err("untaint cannot watch the Node now".into());
         }
         let node = self.node.as_ref().ok_or("the Node does not exist")?;
         match &self.freshness.no_report {

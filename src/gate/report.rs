@@ -45,7 +45,7 @@ impl Reporter {
         }
     }
 
-    /// Waits while the channel is full, so that no change is lost when the agent is behind.
+    /// Waits while the channel is full: a slow agent slows its gates down, and misses no change.
     pub(super) async fn report(&mut self, outcome: &Outcome) {
         if self.last.as_ref() == Some(outcome) {
             return;

@@ -63,7 +63,7 @@ pub enum RenderError {
     Mount(#[from] MountError),
     /// The account is that of the form daemonset. The policies of two forms for one account would replace each other.
     #[error(
-        "this form is for the pods of another program: name their account by --namespace and --service-account; \
+        "this form is for the pods of another program: name the account of those pods with --namespace and --service-account; \
          {OWN}:{OWN} is the account of the form daemonset"
     )]
     OwnAccount,

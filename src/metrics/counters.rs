@@ -25,7 +25,7 @@ type RuleCounter = (&'static str, &'static str, fn(&RuleEvent) -> bool);
 const COUNTERS: [RuleCounter; 6] = [
     (
         "untaint_rule_removals",
-        "Taints removed, including those whose removal had no answer.",
+        "Taints that untaint removed, including removals that the API server did not answer.",
         |event| {
             matches!(
                 event,
@@ -35,17 +35,17 @@ const COUNTERS: [RuleCounter; 6] = [
     ),
     (
         "untaint_rule_removals_by_others",
-        "Removals of the taint by somebody else before the rule was ready.",
+        "Times that another program removed the taint before the rule was ready.",
         |event| matches!(event, RuleEvent::RemovedByOther { ready: false }),
     ),
     (
         "untaint_rule_denials",
-        "Changes of the taint that the server refused.",
+        "Changes of the taint that the API server refused; each try counts.",
         |event| matches!(event, RuleEvent::Denied(_)),
     ),
     (
         "untaint_rule_fights",
-        "Times that the taint came back as often as it was removed.",
+        "Times that untaint slowed down because the taint came back again and again.",
         |event| matches!(event, RuleEvent::Fight),
     ),
     (
@@ -55,7 +55,7 @@ const COUNTERS: [RuleCounter; 6] = [
     ),
     (
         "untaint_rule_put_backs",
-        "Times that the taint was put back because a gate closed.",
+        "Times that untaint put the taint back because a gate was closed.",
         |event| matches!(event, RuleEvent::PutBack),
     ),
 ];
@@ -71,7 +71,7 @@ type RuleHistogram = (
 const HISTOGRAMS: [RuleHistogram; 2] = [
     (
         "untaint_rule_seen_to_removed_seconds",
-        "Time from the first sight of a taint to its removal.",
+        "Time from when untaint first saw a taint to when untaint removed it.",
         &SEEN_BUCKETS,
         |event| match event {
             RuleEvent::Removed { since_seen, .. } => *since_seen,
@@ -80,7 +80,7 @@ const HISTOGRAMS: [RuleHistogram; 2] = [
     ),
     (
         "untaint_rule_ready_to_removed_seconds",
-        "Time from when the rule was ready to the removal of a taint.",
+        "Time from when the rule was ready to when untaint removed the taint.",
         &READY_BUCKETS,
         |event| match event {
             RuleEvent::Removed { since_ready, .. } => *since_ready,

@@ -24,14 +24,14 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
     family(
         encoder,
         "untaint_config_reloads",
-        "Changes of the configuration file, by whether the new configuration became active.",
+        "Changes of the configuration file: success if the new configuration became active, failure if it was invalid.",
         results.map(|(result, count)| ([("result", result)], ConstCounter::new(count))),
     )?;
     // Prometheus has metrics of these two names for its own configuration.
     flags(
         encoder,
         "untaint_config_last_reload_successful",
-        "Whether the current configuration file is the active one.",
+        "1 if the active configuration is the one in the file, 0 if the file is invalid.",
         [(NO_LABELS, !configuration.failing)],
     )?;
     let loaded = ConstGauge::new(configuration.loaded.as_second());
@@ -44,13 +44,13 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
     flags(
         encoder,
         "untaint_api_watching",
-        "Whether the watch of the Node is up.",
+        "Whether the watch of the Node works.",
         [(NO_LABELS, status.api.watching)],
     )?;
     flags(
         encoder,
         "untaint_policy_state",
-        "Whether an admission policy holds the account, as far as the agent knows.",
+        "Whether an admission policy restricts the account: 1 for the current state, 0 for the others.",
         PolicyStatus::WORDS.map(|state| ([("state", state)], state == status.policy.state)),
     )?;
     let rules = || {
@@ -74,7 +74,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
     flags(
         encoder,
         "untaint_rule_denied",
-        "Whether the server refuses a change of the taint.",
+        "Whether the API server refuses to let untaint remove the taint or put it back.",
         rules().map(|(rule, label)| ([label], rule.denied.is_some())),
     )?;
     let gates = rules().flat_map(|(rule, label)| {

@@ -1,4 +1,4 @@
-//! Whether an admission policy holds the account of this process. A dry run of a change that every policy of
+//! Whether an admission policy restricts the account of this process. A dry run of a change that every policy of
 //! `untaint manifests` refuses shows that. If another policy refuses the change, that does not show what else the account
 //! may do. Pure.
 //!
@@ -68,7 +68,7 @@ impl SelfCheck {
     /// The first dry run is due `now`. `once`: the process may end before a second one.
     pub fn new(now: Instant, once: bool) -> Self {
         Self {
-            account: AccountState::Unknown("not asked yet".into()),
+            account: AccountState::Unknown("not checked yet".into()),
             due_at: Some(now),
             backoff: Backoff::new(RETRY_BASE),
             once,
@@ -167,7 +167,7 @@ fn judge(dry_run: &DryRun, answer: &Answer) -> AccountState {
     let is_ours = |taint: &Taint| taint.key == KEY;
     match answer {
         Ok(node) if !node.taints.iter().any(is_ours) => AccountState::Unknown(format!(
-            "something takes the taint {KEY} out of the request"
+            "a webhook or another program removes the taint {KEY} from the request"
         )),
         Ok(node) if node.metadata.resource_version == dry_run.version => AccountState::NotHeld,
         Ok(_) => AccountState::DryRunIgnored(TaintMatcher {

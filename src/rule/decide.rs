@@ -99,10 +99,10 @@ impl RuleState {
         match (self.decision, &self.denied) {
             (Decision::Held, _) => "Karpenter has not registered the node yet".into(),
             (Decision::Stabilizing { .. }, _) => {
-                "the gates have not been open for stableFor".into()
+                "every gate is open, but not for stableFor yet".into()
             }
             (_, Some(message)) => format!("the server refuses the removal: {message}"),
-            _ => "a removal that succeeds".into(),
+            _ => "the removal, which has not succeeded yet".into(),
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum Decision {
     },
     /// Ready, but Karpenter would put the taint back until it has registered the Node.
     Held,
-    /// Ready, but somebody else keeps putting the taint back.
+    /// Ready, but another program keeps putting the taint back.
     Limited {
         /// When the next removal is due.
         until: Instant,
@@ -107,22 +107,22 @@ impl Decision {
     /// What the word means, for operators.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::NoNode => "the Node has not been seen",
+            Self::NoNode => "untaint does not see the Node",
             Self::NotSelected => "nodeSelector does not select this Node",
             Self::Absent => "the Node does not have the taint",
             Self::Lapsing { .. } => {
                 "the Node does not have the taint, but some gate has been closed for less than retaint.after"
             }
-            Self::Lapsed => "the taint is due to be put back",
+            Self::Lapsed => "it is time to put the taint back",
             Self::Waiting => "some gate is not open",
-            Self::Stabilizing { .. } => "all gates have been open for less than stableFor",
+            Self::Stabilizing { .. } => "every gate is open, but not for stableFor yet",
             Self::Held => {
                 "ready, but Karpenter has not registered the node and would put the taint back"
             }
             Self::Limited { .. } => {
-                "ready, but somebody keeps putting the taint back: untaint removes it once in 10 s"
+                "ready, but another program keeps putting the taint back: untaint removes it at most once every 10 s"
             }
-            Self::Ready => "the taint is due to be removed",
+            Self::Ready => "it is time to remove the taint",
         }
     }
 }

@@ -43,7 +43,7 @@ pub enum RuleEvent {
     RemovedUnanswered,
     /// The taint has been on the Node for a long time.
     LongWait,
-    /// Somebody else removed the taint.
+    /// Another program removed the taint.
     RemovedByOther {
         /// Whether the rule was ready by then. If not, the removal was too early.
         ready: bool,

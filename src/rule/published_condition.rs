@@ -35,7 +35,7 @@ impl PublishedCondition {
             State::Open => (
                 "False",
                 STABILIZING,
-                "every gate is open, but not for long enough yet",
+                "every gate is open, but not for stableFor yet",
             ),
             State::Closed => ("False", "GatesClosed", waits_for),
             State::Unknown => ("Unknown", "GatesUnknown", waits_for),
@@ -130,7 +130,7 @@ mod tests {
                 (
                     "False",
                     STABILIZING,
-                    "every gate is open, but not for long enough yet",
+                    "every gate is open, but not for stableFor yet",
                 ),
             ),
             (

@@ -45,7 +45,7 @@ async fn answer(request: &Request<Incoming>, over_loopback: bool, sources: &Sour
     if over_loopback && !host::is_own(request.uri(), request.headers()) {
         return text(
             StatusCode::MISDIRECTED_REQUEST,
-            "over loopback, Host must be localhost or an IP address\n",
+            "on the loopback address, the header Host must be localhost or an IP address\n",
         );
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -86,7 +86,7 @@ fn readyz(sources: &Sources) -> Response {
     let status = sources.status.borrow();
     let mut reasons = Vec::new();
     if !status.as_ref().is_some_and(|status| status.node.seen) {
-        reasons.push("the node has not been seen yet\n".to_owned());
+        reasons.push("untaint has not seen its Node yet\n".to_owned());
     }
     if let Some(status) = status.as_ref()
         && status.configuration.failing
@@ -94,7 +94,7 @@ fn readyz(sources: &Sources) -> Response {
     {
         let problems = &failure.message;
         reasons.push(format!(
-            "the configuration is bad; the active one stays:\n{problems}\n"
+            "the configuration file is invalid; untaint continues with the active configuration:\n{problems}\n"
         ));
     }
     if reasons.is_empty() {

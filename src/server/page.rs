@@ -98,7 +98,7 @@ fn node(node: &NodeStatus) -> Markup {
     let seen = html! {
         @match (node.resource_version, node.seen) {
             (Some(version), _) => { "seen, resourceVersion " (version) },
-            (None, true) => "seen before; now there is no Node of this name",
+            (None, true) => "seen before; there is no Node with this name now",
             (None, false) => "not seen yet",
         }
     };
@@ -115,8 +115,8 @@ fn configuration(active: &ConfigurationStatus, now: Timestamp) -> Markup {
             (fact("SHA-256", &html! { code { (hash) } }))
         }
         @if let Some(failure) = &active.last_failure {
-            (fact("Last bad file", &html! {
-                @if active.failing { (mark("alarm", "bad now: the active one stays")) br; }
+            (fact("Last invalid file", &html! {
+                @if active.failing { (mark("alarm", "invalid now: untaint continues with the active configuration")) br; }
                 @for problem in failure.message.lines() { (shown(problem)) br; }
                 (then(failure.time, now))
             }))
@@ -177,7 +177,7 @@ fn facts(rule: &RuleStatus, now: Timestamp) -> Markup {
         (fact("Last removal", &html! {
             @match rule.last_removal {
                 Some(removal) => (then(removal, now)),
-                None => "none by this process",
+                None => "none since this process started",
             }
         }))
         @if let Some(put_back) = rule.last_put_back {

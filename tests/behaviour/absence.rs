@@ -24,12 +24,12 @@ async fn without_the_taint_gates_rest_until_it_is_seen_again() {
         node["metadata"]["labels"] = json!({"a": "b"});
     });
     agent
-        .wait_for_log(|line| line["message"] == "saw the node" && line["resource_version"] == 2)
+        .wait_for_log(|line| line["message"] == "saw the Node" && line["resource_version"] == 2)
         .await
         .unwrap();
     // The next watch starts at least a quarter of a second later. The gate's period is a fifth of that.
     scene.server.end_watches();
-    agent.wait_for_count("watching the node", 2).await.unwrap();
+    agent.wait_for_count("watching the Node", 2).await.unwrap();
     assert_eq!(
         scene.gates.health.requests(),
         probed,
@@ -77,7 +77,7 @@ async fn a_taint_that_keeps_coming_back_is_removed_ever_again_but_not_at_full_sp
         scene.set_taints(&[TAINT]);
     }
     let fight = agent
-        .wait_for_message("somebody keeps putting the taint back; slowing down")
+        .wait_for_message("another program keeps putting the taint back; removing it less often")
         .await
         .unwrap();
     assert_eq!(fight["level"], "WARN");
@@ -103,7 +103,7 @@ async fn a_taint_that_somebody_else_removes_while_a_gate_is_closed_is_told_once(
         .await
         .unwrap();
     scene.set_taints(&[FOREIGN]).await;
-    let message = "somebody else removed the taint before the rule was ready";
+    let message = "another program removed the taint before the rule was ready";
     let line = agent.wait_for_message(message).await.unwrap();
     assert_eq!(
         (&line["level"], &line["rule"]),
@@ -126,7 +126,7 @@ async fn a_taint_that_vanishes_between_read_and_patch_is_no_failure() {
     scene.gates.open_both();
     scene.wait_for(Verb::Get, 1).await;
     agent
-        .wait_for_message("found the taint gone already")
+        .wait_for_message("another program removed the taint after the rule was ready")
         .await
         .unwrap();
     assert_eq!(scene.verbs(), [Verb::Watch, Verb::Patch, Verb::Get]);

@@ -130,7 +130,7 @@ async fn without_the_permission_the_removal_goes_on_and_the_condition_follows_th
     let is_true = |node: &Value| said(node) == ["True", "GatesOpen"];
     cluster.wait_for_node("node", is_true).await.unwrap();
     assert_eq!(agent.count(FAILED), 1);
-    let again = "published a condition again";
+    let again = "conditions can be published again";
     agent.wait_for_message(again).await.unwrap();
     let status = agent.status().await.unwrap();
     assert_eq!(status["rules"][0]["publishFailure"], Value::Null);

@@ -11,7 +11,7 @@ async fn a_rotated_token_is_read_again_at_once() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
     scene.server.accept_tokens(&[TOKEN]);
     let agent = scene.agent(&[]);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
     std::fs::write(scene.gates.dir.path().join("token"), "rotated").unwrap();
     scene.server.accept_tokens(&["rotated"]);
     scene.set_taints(&[FOREIGN, TAINT]);
@@ -33,7 +33,7 @@ async fn a_rotated_token_is_read_again_at_once() {
 async fn a_rotated_certificate_authority_is_read_again_at_once() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
     let agent = scene.agent(&[]);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
     scene.server.rotate_certificates().unwrap();
     std::fs::write(
         scene.gates.dir.path().join("ca.crt"),
@@ -59,7 +59,7 @@ async fn a_certificate_that_is_not_trusted_is_told_and_no_reason_to_end() {
     scene.server.rotate_certificates().unwrap();
     let agent = scene.agent(&[]);
     let failed = agent
-        .wait_for_message("failed to watch the node; trying again")
+        .wait_for_message("failed to watch the Node; trying again")
         .await
         .unwrap();
     assert!(

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT};
 
 pub(crate) const REFUSED: &str = "the server refused the removal";
-const FAILED: &str = "a request did not succeed; trying again";
+const FAILED: &str = "a request failed; trying again";
 
 /// Adds an admission policy that refuses the removal of the taint with this key. Returns the file of the policy.
 pub(crate) async fn keep_taint(scene: &OnCluster, key: &str) -> NamedTempFile {

@@ -225,15 +225,15 @@ async fn a_taint_that_somebody_else_removes_too_early_has_an_event() {
     assert_eq!(event["type"], "Warning");
     assert_eq!(
         event["note"],
-        "Somebody else removed the taint example.com/not-ready before rule early was ready"
+        "Another program removed the taint example.com/not-ready before rule early was ready"
     );
 }
 
 #[tokio::test]
 async fn a_long_wait_and_the_deadline_have_events_with_the_reason() {
     for (name, action, then) in [
-        ("events-keep", "Keep", "stays until every gate is open"),
-        ("events-remove", "Remove", "is removed anyway"),
+        ("events-keep", "Keep", "it stays until every gate is open"),
+        ("events-remove", "Remove", "untaint removes it anyway"),
     ] {
         let rule = format!(
             "- name: late\n  taint: {{key: example.com/not-ready}}\n  \
@@ -257,7 +257,7 @@ async fn a_long_wait_and_the_deadline_have_events_with_the_reason() {
         let late = wait_for_event(scene.cluster, name, "DeadlineExceeded", 1).await;
         assert_eq!(late["type"], "Warning");
         let note = format!(
-            "The taint example.com/not-ready has been there for 3 s and {then} (rule late): {reason}"
+            "The taint example.com/not-ready has been there for 3 s; {then} (rule late): {reason}"
         );
         assert_eq!(late["note"], note);
         if action == "Remove" {

@@ -34,9 +34,9 @@ const TAINTS: [&str; 3] = [OTHERS[0], TAINT, OTHERS[1]];
 const SLACK: Duration = Duration::from_secs(3);
 
 /// The log message for a watch that failed.
-const WATCH_FAILED: &str = "failed to watch the node; trying again";
+const WATCH_FAILED: &str = "failed to watch the Node; trying again";
 /// The log message for another request that failed.
-const REQUEST_FAILED: &str = "a request did not succeed; trying again";
+const REQUEST_FAILED: &str = "a request failed; trying again";
 
 type Heal = fn(&Scene);
 
@@ -165,7 +165,7 @@ async fn run(cluster: &'static Cluster, case: Case) {
     let listen = ["--listen", "127.0.0.1:0"];
     let mut agent = scene.gates.agent(name, &scene.kubeconfig, &listen);
     if let Some(fault) = fault {
-        agent.wait_for_message("watching the node").await.unwrap();
+        agent.wait_for_message("watching the Node").await.unwrap();
         fault(&scene);
     }
     let mut began = Instant::now();
@@ -183,7 +183,7 @@ async fn run(cluster: &'static Cluster, case: Case) {
     assert!(bounds.contains(&took), "{name}: {took:?}");
 
     // The fault has ended: the next removal takes one request.
-    let unanswered = "found the taint gone after a removal without an answer";
+    let unanswered = "the taint is gone, after a removal that the server did not answer";
     let removed = agent.wait_for_log(|line| {
         line["message"] == "removed the taint" || line["message"] == unanswered
     });

@@ -21,7 +21,7 @@ async fn an_api_server_that_is_unreachable_at_start_is_reached_once_it_is_back_a
         proxy.set(mode);
         let mut agent = scene.agent(&[]);
         agent
-            .wait_for_message("failed to watch the node; trying again")
+            .wait_for_message("failed to watch the Node; trying again")
             .await
             .unwrap();
         scene.gates.open_both();
@@ -159,7 +159,7 @@ async fn a_patch_without_an_answer_has_the_node_read_also_when_nothing_is_wanted
     agent.wait_for_log(is_newer).await.unwrap();
     scene.server.pause_watches(false);
     scene.set_taints(&[FOREIGN]);
-    let by_other = "somebody else removed the taint before the rule was ready";
+    let by_other = "another program removed the taint before the rule was ready";
     agent.wait_for_message(by_other).await.unwrap();
     assert_eq!(scene.verbs(), [Verb::Watch, Verb::Patch, Verb::Get]);
 }
@@ -217,11 +217,11 @@ async fn a_connection_that_falls_silent_is_noticed_by_its_pings() {
     let proxy = FaultProxy::start(scene.cluster.address()).await.unwrap();
     point_at(&scene.kubeconfig, proxy.address()).unwrap();
     let mut agent = scene.agent(&[]);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     proxy.set(Mode::BlackHole);
     scene.set_taints(&[FOREIGN, TAINT]).await;
     let is_noticed = async {
-        while agent.count("failed to watch the node; trying again") == 0 {
+        while agent.count("failed to watch the Node; trying again") == 0 {
             agent.next_log().await.unwrap();
         }
     };

@@ -203,7 +203,7 @@ async fn a_boot_time_that_nobody_tells_holds_up_neither_rules_nor_a_signal() {
             scene.cluster.patch_node(node, &label).await.unwrap();
         }
         let seen = CHANGES + 1;
-        agent.wait_for_count("saw the node", seen).await.unwrap();
+        agent.wait_for_count("saw the Node", seen).await.unwrap();
         if role == As::AnyProcess {
             let threads = threads(agent.id());
             assert!(threads < CHANGES, "{threads} threads");

@@ -26,7 +26,7 @@ async fn a_removal_is_counted_with_its_times_and_its_requests_and_adds_no_series
             .await
             .unwrap();
     }
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     let waiting = Page::of(&agent).await;
     waiting.has(&[
         (r#"untaint_build_info{version="0.1.0"}"#, "1"),
@@ -117,7 +117,7 @@ async fn a_removal_by_somebody_else_before_the_rule_is_ready_is_counted() {
     let agent = scene.agent(&LISTEN);
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.set_taints(&[FOREIGN]).await;
-    let message = "somebody else removed the taint before the rule was ready";
+    let message = "another program removed the taint before the rule was ready";
     agent.wait_for_message(message).await.unwrap();
     Page::of(&agent).await.has(&[
         (r#"untaint_rule_removals_by_others_total{rule="cni"}"#, "1"),
@@ -189,7 +189,7 @@ async fn a_fight_is_counted_and_shown() {
         scene.wait_for_taints(&[]).await;
         scene.set_taints(&[TAINT]).await;
     }
-    let message = "somebody keeps putting the taint back; slowing down";
+    let message = "another program keeps putting the taint back; removing it less often";
     agent.wait_for_message(message).await.unwrap();
     Page::of(&agent).await.has(&[
         (r#"untaint_rule_fights_total{rule="cni"}"#, "1"),
@@ -223,7 +223,7 @@ async fn every_request_is_counted_by_its_verb_and_by_what_became_of_it() {
     let scene = OnStandIn::with_options(options, &[FOREIGN], Gates::open().await).await;
     scene.server.accept_tokens(&[TOKEN]);
     let agent = scene.agent(&LISTEN);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     std::fs::write(scene.gates.dir.path().join("token"), "rotated").unwrap();
     scene.server.accept_tokens(&["rotated"]);
     let answers = [
@@ -279,17 +279,17 @@ async fn every_request_is_counted_by_its_verb_and_by_what_became_of_it() {
 async fn a_watch_that_is_begun_again_is_counted_by_why() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
     let agent = scene.agent(&LISTEN);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     let restarts = |reason| {
         format!(r#"untaint_api_watch_restarts_total{{resource="nodes",reason="{reason}"}}"#)
     };
     let (ended, failed) = (restarts("ended"), restarts("failed"));
     Page::of(&agent).await.has(&[(&ended, "0"), (&failed, "0")]);
     scene.server.end_watches();
-    agent.wait_for_count("watching the node", 2).await.unwrap();
+    agent.wait_for_count("watching the Node", 2).await.unwrap();
     Page::of(&agent).await.has(&[(&ended, "1"), (&failed, "0")]);
     scene.server.reset_connections();
-    let message = "failed to watch the node; trying again";
+    let message = "failed to watch the Node; trying again";
     agent.wait_for_message(message).await.unwrap();
     Page::of(&agent)
         .await

@@ -107,8 +107,8 @@ async fn a_csi_driver_opens_its_gate_once_it_has_registered_and_costs_one_watch(
     let other = json!([{"name": "efs.csi.aws.com", "nodeID": "i-1", "topologyKeys": []}]);
     for (drivers, state, reason) in [
         (other, "closed", "registered: efs.csi.aws.com"),
-        (ebs(None), "closed", "without allocatable.count"),
-        (ebs(Some(25)), "open", "for 25 volumes"),
+        (ebs(None), "closed", "has no allocatable.count"),
+        (ebs(Some(25)), "open", "allows 25 volumes"),
     ] {
         register(scene.cluster, &scene.gates, scene.name, &drivers).await;
         said(&agent, "driver", state, reason).await;
@@ -116,7 +116,7 @@ async fn a_csi_driver_opens_its_gate_once_it_has_registered_and_costs_one_watch(
     kubectl(scene.cluster, &["delete", "csinode", scene.name]).await;
     said(&agent, "driver", "closed", "no CSINode").await;
     register(scene.cluster, &scene.gates, scene.name, &ebs(Some(26))).await;
-    said(&agent, "driver", "open", "for 26 volumes").await;
+    said(&agent, "driver", "open", "allows 26 volumes").await;
     open_last(&scene).await;
     let expected = [
         "watch /api/v1/nodes",

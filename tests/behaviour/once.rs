@@ -60,7 +60,7 @@ async fn a_last_look_that_fails_is_repeated() {
 async fn a_last_look_that_still_shows_the_taint_is_not_the_last() {
     let scene = OnStandIn::with(&[], Gates::open().await).await;
     let agent = scene.agent(&["--once", "--settle", "1s"]);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
     scene.server.pause_watches(true);
     scene.set_taints(&[TAINT]);
     scene.wait_for_taints(&[]).await;
@@ -98,7 +98,9 @@ async fn when_time_is_up_it_says_what_is_missing_and_exits_with_3() {
     let mut agent = scene.agent(&["--once", "--timeout", "1s"]);
     assert_eq!(agent.exit_code().await.unwrap(), 3);
     let late = agent
-        .wait_for_log(|line| line["message"] == "not in time" && line["gate"] == "agent")
+        .wait_for_log(|line| {
+            line["message"] == "the gate was not open in time" && line["gate"] == "agent"
+        })
         .await
         .unwrap();
     assert!(late["reason"].as_str().unwrap().contains("503"), "{late}");

@@ -41,7 +41,7 @@ async fn twenty_swaps_of_a_configmap_are_twenty_reloads_and_the_same_content_is_
         agent.wait_for_count(same, looks + 1).await.unwrap();
     }
     map.swap_files(None);
-    let bad = "the configuration is bad; the active one stays";
+    let bad = "the configuration file is invalid; continuing with the active configuration";
     agent.wait_for_message(bad).await.unwrap();
     assert_eq!(agent.count(RELOADED), 20);
     let status = configuration(&agent).await;
@@ -142,7 +142,7 @@ async fn a_bad_file_leaves_the_last_good_configuration_active_and_is_seen_everyw
             let problem = line["problem"].as_str().unwrap_or_default();
             line["level"] == "ERROR" && problem.starts_with(&expected)
         };
-        let bad = "the configuration is bad; the active one stays";
+        let bad = "the configuration file is invalid; continuing with the active configuration";
         agent.wait_for_count(bad, index + 1).await.unwrap();
         let line = agent.wait_for_log(is_it).await.unwrap();
         assert_eq!(line["message"], bad);

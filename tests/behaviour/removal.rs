@@ -185,7 +185,7 @@ async fn success_is_only_when_the_returned_node_lacks_the_taint() {
         .respond_next(Verb::Patch, 1, Answer::Reply(reply));
     let agent = scene.agent(&[]);
     scene.gates.open_both();
-    let undone = "the server accepted the change, but the taint is there again";
+    let undone = "the server accepted the removal, but the taint is there again";
     agent.wait_for_message(undone).await.unwrap();
     scene.wait_for_taints(&[]).await;
     agent.wait_for_message("removed the taint").await.unwrap();

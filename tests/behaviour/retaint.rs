@@ -120,7 +120,7 @@ async fn a_rule_that_a_reload_brings_has_not_come_up_with_the_boot() {
     let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &[]) else {
         return;
     };
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     map.swap(&retainting(&scene.gates).replace("name: cni", "name: later"));
     let is_about_to = |line: &Value| {
         let decision = line["decision"].as_str().unwrap_or_default();
@@ -143,7 +143,7 @@ async fn a_put_back_that_the_server_takes_and_undoes_is_told_as_that_and_not_rep
     let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &LISTEN) else {
         return;
     };
-    let message = "the server accepted the change, but the taint is gone again";
+    let message = "the server accepted the taint, but it is gone again";
     let line = agent.wait_for_message(message).await.unwrap();
     assert_eq!(
         (&line["level"], &line["key"]),

@@ -59,11 +59,11 @@ async fn who_does_not_want_to_know_or_writes_nothing_does_not_ask() {
     for more in [&dry_run, &opted_out] {
         let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
         let agent = agent(&scene, more);
-        agent.wait_for_message("watching the node").await.unwrap();
+        agent.wait_for_message("watching the Node").await.unwrap();
         assert_eq!(state(&agent).await, "unchecked");
         // If the agent sent a self-check, it would have sent it before it sees this.
         scene.set_taints(&[]);
-        agent.wait_for_count("saw the node", 2).await.unwrap();
+        agent.wait_for_count("saw the Node", 2).await.unwrap();
         assert_eq!(scene.verbs(), [Verb::Watch]);
     }
     let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;

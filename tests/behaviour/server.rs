@@ -32,11 +32,11 @@ async fn it_is_ready_once_the_node_has_been_seen_and_stays_so_while_the_api_serv
         "waiting is healthy"
     );
     proxy.set(Mode::Pass);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
     assert_eq!(agent.get("/readyz").await.unwrap(), (200, "ok\n".into()));
     proxy.set(Mode::Refuse);
     proxy.reset_connections();
-    let failed = "failed to watch the node; trying again";
+    let failed = "failed to watch the Node; trying again";
     agent.wait_for_count(failed, 2).await.unwrap();
     assert_eq!(agent.get("/readyz").await.unwrap().0, 200);
     let status = agent.status().await.unwrap();
@@ -245,7 +245,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
         ),
         &format!(r#"<h2 id="rule-2">gpu {ready} {}</h2>"#, alarm("denied")),
         "waiting: some gate is not open — since ",
-        "none by this process",
+        "none since this process started",
         "503 Service Unavailable",
         "cannot watch resource &quot;pods&quot;",
         "volume &lt;none&gt; is not mounted",

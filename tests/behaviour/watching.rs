@@ -21,7 +21,7 @@ async fn an_older_node_that_arrives_after_the_answer_to_a_patch_is_dropped() {
     agent.wait_for_message("removed the taint").await.unwrap();
     scene.server.pause_watches(false);
     agent
-        .wait_for_message("dropped a node older than the one known")
+        .wait_for_message("dropped a Node older than the one known")
         .await
         .unwrap();
     // If the agent acted on the old Node, it would do so before it acts on a newer one.
@@ -41,7 +41,7 @@ async fn a_watch_that_ends_in_good_order_is_followed_by_another_and_never_in_a_h
     let agent = scene.agent(&[]);
     for count in 1..=3 {
         agent
-            .wait_for_count("watching the node", count)
+            .wait_for_count("watching the Node", count)
             .await
             .unwrap();
         scene.server.end_watches();
@@ -71,16 +71,16 @@ async fn a_watch_that_ends_in_good_order_is_followed_by_another_and_never_in_a_h
 async fn a_watch_that_breaks_is_followed_by_another_and_nothing_is_missed() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
     let agent = scene.agent(&[]);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     scene.server.reset_connections();
     scene.set_taints(&[FOREIGN, TAINT]);
     scene.wait_for_taints(&[FOREIGN]).await;
     agent
-        .wait_for_message("failed to watch the node; trying again")
+        .wait_for_message("failed to watch the Node; trying again")
         .await
         .unwrap();
     agent
-        .wait_for_message("watching the node again")
+        .wait_for_message("the watch of the Node works again")
         .await
         .unwrap();
 }
@@ -124,7 +124,7 @@ async fn a_real_server_without_streaming_lists_costs_four_requests() {
     let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let agent = gates.agent("node", &kubeconfig, &[]);
     agent.wait_for_message("removed the taint").await.unwrap();
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     let requests = cluster
         .requests(|entry| entry.node.as_deref() == Some("node"))
         .await
@@ -148,7 +148,7 @@ async fn a_node_that_is_not_there_is_waited_for() {
         .gates
         .agent("does-not-exist-yet", &scene.kubeconfig, &[]);
     agent
-        .wait_for_message("there is no such node; waiting for it")
+        .wait_for_message("there is no Node with this name; waiting for it")
         .await
         .unwrap();
     scene
@@ -168,7 +168,7 @@ async fn a_node_that_is_deleted_and_made_anew_starts_afresh_and_the_old_one_is_n
     agent.wait_for_message("saw the taint").await.unwrap();
     scene.cluster.delete_node(scene.name).await.unwrap();
     agent
-        .wait_for_message("there is no such node; waiting for it")
+        .wait_for_message("there is no Node with this name; waiting for it")
         .await
         .unwrap();
     scene.gates.open_both();

@@ -53,7 +53,7 @@ fn beyond(problem: &str) -> Option<&'static str> {
 const ELSEWHERE: [(&str, &str); 3] = [
     ("needs taint.effect", "taint.effect"),
     ("needs a gate", "gates"),
-    ("contradicts deadline.action", "deadline.action"),
+    ("cannot be used with deadline.action", "deadline.action"),
 ];
 
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {

@@ -13,9 +13,9 @@ use crate::installation::{Installation, Options};
 use crate::request::{MERGE, Request};
 use crate::work;
 
-const HELD: &str = "an admission policy holds this account";
+const HELD: &str = "an admission policy restricts this account";
 const NOT_HELD: &str =
-    "no admission policy holds this account: its token can change any Node as its roles allow";
+    "no admission policy restricts this account: its token can change any Node as its roles allow";
 /// The gate of its rule does not open: nothing is removed.
 const TAINTS: [&str; 2] = [
     "foreign.example/one:NoSchedule",

@@ -87,8 +87,8 @@ fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
         assert_eq!(
             error,
             format!(
-                "gate a: {path} cannot be made visible in a pod: the directory around it contains what the pod \
-                 itself needs; move it into its own directory\n"
+                "gate a: {path} cannot be made visible in a pod: its parent directory also contains files that \
+                 the pod itself needs; move it to a directory of its own\n"
             )
         );
     }

@@ -52,7 +52,7 @@ async fn has_seen(agent: &Agent, node: &Value) {
     let version = node["metadata"]["resourceVersion"].as_str().unwrap();
     let version = version.parse::<u64>().ok();
     let seen = |line: &Value| {
-        line["message"] == "saw the node" && line["resource_version"].as_u64() >= version
+        line["message"] == "saw the Node" && line["resource_version"].as_u64() >= version
     };
     agent.wait_for_log(seen).await.unwrap();
 }

@@ -117,7 +117,7 @@ async fn race(cluster: &Cluster, client: &Client, node: String) -> Total {
     stop.send_replace(true);
     let mut total = Total {
         removals,
-        refused: agent.count("a request did not succeed; trying again"),
+        refused: agent.count("a request failed; trying again"),
         tally: Tally::default(),
     };
     for tally in writers.join_all().await {

@@ -25,7 +25,7 @@ const RULES: usize = 6;
 /// it another rule. One more removal is possible if the agent sees the swap late.
 const UNDER_ONE_NAME: usize = 3;
 const RELOADED: &str = "reloaded the configuration";
-const SAW: &str = "saw the node";
+const SAW: &str = "saw the Node";
 const BROKE_OFF: &str = "canceled a change that no rule wants any more";
 
 /// A rule that may be in the configuration.

@@ -22,32 +22,29 @@ pub(super) fn write(notification: &Notification) {
         }
         RuleEvent::Undone { action, taint } => {
             let (key, value, effect) = parts(taint);
-            let result = match action {
-                Action::Remove => "there",
-                Action::PutBack => "gone",
+            let problem = match action {
+                Action::Remove => "the server accepted the removal, but the taint is there again",
+                Action::PutBack => "the server accepted the taint, but it is gone again",
             };
-            warn!(
-                rule,
-                key,
-                value,
-                effect,
-                "the server accepted the change, but the taint is {result} again"
-            );
+            warn!(rule, key, value, effect, "{problem}");
         }
         RuleEvent::RemovedUnanswered => {
             info!(
                 rule,
-                taint, "found the taint gone after a removal without an answer"
+                taint, "the taint is gone, after a removal that the server did not answer"
             );
         }
         RuleEvent::LongWait => info!(rule, taint, waits_for, "the taint is still there"),
         RuleEvent::RemovedByOther { ready: true } => {
-            info!(rule, taint, "found the taint gone already");
+            info!(
+                rule,
+                taint, "another program removed the taint after the rule was ready"
+            );
         }
         RuleEvent::RemovedByOther { ready: false } => {
             warn!(
                 rule,
-                taint, "somebody else removed the taint before the rule was ready"
+                taint, "another program removed the taint before the rule was ready"
             );
         }
         RuleEvent::PutBack => warn!(rule, taint, waits_for, "put the taint back"),
@@ -63,14 +60,14 @@ pub(super) fn write(notification: &Notification) {
         RuleEvent::Fight => {
             warn!(
                 rule,
-                taint, "somebody keeps putting the taint back; slowing down"
+                taint, "another program keeps putting the taint back; removing it less often"
             );
         }
         RuleEvent::Deadline { after, action } => {
-            let (after, action) = (after.as_secs_f64(), action.as_str());
+            let (after_seconds, action) = (after.as_secs_f64(), action.as_str());
             warn!(
                 rule,
-                taint, after, action, waits_for, "the taint has been there for too long"
+                taint, after_seconds, action, waits_for, "the taint has been there for too long"
             );
         }
     }

@@ -205,7 +205,7 @@ fn bearer(file: &Path) -> Result<HeaderValue, String> {
     }
     let not_one = || {
         format!(
-            "{name} has more than a token: a line break, or another character that is not allowed in a header"
+            "{name} contains something besides a token: a line break, or another character that is not allowed in a header"
         )
     };
     header(&format!("Bearer {token}")).ok_or_else(not_one)
@@ -226,7 +226,7 @@ fn authority(texts: &mut Texts, file: &Path) -> Result<Vec<Vec<u8>>, String> {
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         _ => Err(format!(
-            "{} has no PEM certificate, or a broken one",
+            "{} contains no valid PEM certificate",
             file.display()
         )),
     }

@@ -37,7 +37,7 @@ async fn a_token_is_what_is_in_its_file_without_the_line_break_at_the_end() {
     for (bad, why) in [
         ("", "is empty"),
         ("\n", "is empty"),
-        ("hunter2\nhunter2", "more than a token"),
+        ("hunter2\nhunter2", "something besides a token"),
     ] {
         let error = credentials(dir.path(), bad).await.err().unwrap();
         let error = error.to_string();

@@ -15,7 +15,7 @@ pub struct CniConfig {
     /// The directory, as untaint sees it.
     #[schemars(transform = Form(&ABSOLUTE_PATH))]
     pub dir: PathBuf,
-    /// The network's `name`; any if left out.
+    /// The `name` that the network must have. If left out, any name matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", transform = Form(&NETWORK_NAME))]
     pub network: Option<String>,
@@ -23,11 +23,12 @@ pub struct CniConfig {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = Each(&PLUGIN_TYPE))]
     pub plugins: Vec<String>,
-    /// The directories where the program of each plugin must be, and be executable; not checked if left out.
+    /// One of these directories must contain an executable program for each plugin of the chain. If left out, untaint
+    /// does not check this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = Each(&ABSOLUTE_PATH))]
     pub bin_dirs: Vec<PathBuf>,
-    /// The file must be the one that the container runtime picks.
+    /// The file must be the one that the runtime picks.
     pub first: bool,
     /// The file must have been written since the machine booted.
     pub newer_than_boot: bool,

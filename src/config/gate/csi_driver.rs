@@ -9,10 +9,10 @@ use crate::syntax::{CSI_DRIVER_NAME, Form};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CsiDriver {
-    /// The name of the driver, as in `spec.drivers[].name`, such as `ebs.csi.aws.com`.
+    /// The name of the driver, as in `spec.drivers[].name` of the CSINode, such as `ebs.csi.aws.com`.
     #[schemars(transform = Form(&CSI_DRIVER_NAME))]
     pub name: String,
-    /// The driver must also have an `allocatable.count` above zero.
+    /// The CSINode must also have an `allocatable.count` for the driver, and it must not be zero.
     #[schemars(default)]
     pub allocatable: bool,
 }

@@ -12,7 +12,7 @@ use crate::syntax::{Form, HOST, SOCKET_PATH};
 pub enum Endpoint {
     /// A TCP port.
     Tcp {
-        /// By default the node itself, whose network untaint shares, and not a pod's address as in Kubernetes.
+        /// The host to connect to. The default is the node itself, not the address of a pod as in Kubernetes.
         #[schemars(default = "default_host", transform = Form(&HOST))]
         host: String,
         /// A port of that host.
@@ -37,12 +37,12 @@ impl Endpoint {
         if let Some(socket) = fields.find("unixSocket") {
             let others = ["host", "port"].map(|name| fields.find(name));
             for other in others.iter().flatten() {
-                other.report_key("must not stand beside unixSocket");
+                other.report_key("cannot be used together with unixSocket");
             }
             let path = socket.text(&SOCKET_PATH).unwrap_or_default().into();
             return Self::Unix { path };
         }
-        let (host, port) = read_tcp(fields, "is missing (or unixSocket in its place)");
+        let (host, port) = read_tcp(fields, "is missing; give port or unixSocket");
         Self::Tcp { host, port }
     }
 }

@@ -14,7 +14,7 @@ pub struct FileCheck {
     /// A file, directory or socket. A symbolic link counts as what it points to.
     #[schemars(transform = Form(&ABSOLUTE_PATH))]
     pub path: PathBuf,
-    /// It must have been modified since the machine booted.
+    /// The file must have been modified since the machine booted.
     #[schemars(default)]
     pub newer_than_boot: bool,
 }

@@ -17,13 +17,13 @@ pub struct HttpGet {
     /// Where to connect.
     #[serde(flatten)]
     pub endpoint: Endpoint,
-    /// With or without TLS. Certificates are not verified, as with the kubelet.
+    /// With or without TLS. Like the kubelet, untaint does not verify certificates.
     #[schemars(default)]
     pub scheme: Scheme,
     /// The path of the request, with or without a query.
     #[schemars(default = "default_path", transform = Form(&REQUEST_PATH))]
     pub path: String,
-    /// Request headers, sent as given. `Host` sets the request's host.
+    /// Headers of the request, which untaint sends unchanged. `Host` sets the request's host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub http_headers: Vec<HttpHeader>,

@@ -262,7 +262,7 @@ impl Check {
         for (other, reader) in others {
             let line = field.line();
             other.report_key(format!(
-                "a gate has one check; this one has another in line {line}"
+                "a gate must have exactly one of these fields; this gate has another one in line {line}"
             ));
             match reader {
                 Reader::Probe(read) => drop(read(other)),

@@ -19,10 +19,11 @@ pub struct NodeCondition {
     #[serde(rename = "type")]
     #[schemars(transform = Form(&QUALIFIED_NAME))]
     pub kind: String,
-    /// The status that the condition must have, in quotes.
+    /// The status that the condition must have. Write it in quotes.
     #[schemars(default = "default_status", extend("enum" = STATUSES))]
     pub status: String,
-    /// The greatest age of `lastHeartbeatTime`; `1m` or more. For conditions that a component writes periodically.
+    /// The longest time that may have passed since `lastHeartbeatTime`; `1m` or more. Use it only for conditions that a
+    /// component writes periodically.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize")]
     #[schemars(default, with = "String", transform = Form(&DURATION))]
     pub max_age: Option<Duration>,

@@ -27,7 +27,7 @@ pub struct Schedule {
     #[serde(rename = "periodSeconds", serialize_with = "serialize_seconds")]
     #[schemars(with = "f64", range(min = MIN_SECONDS, max = MAX_SECONDS))]
     pub period: Duration,
-    /// A probe that takes longer counts as closed.
+    /// A probe that takes longer fails.
     #[serde(rename = "timeoutSeconds", serialize_with = "serialize_seconds")]
     #[schemars(with = "f64", range(min = MIN_SECONDS, max = MAX_SECONDS))]
     pub timeout: Duration,
@@ -90,7 +90,7 @@ impl Schedule {
         for field in Self::FIELDS {
             fields.refuse(
                 field,
-                "must not stand here: this gate has no schedule, because the API server reports each change",
+                "is not allowed here: this gate has no timing fields, because the API server reports each change",
             );
         }
     }

@@ -9,7 +9,7 @@ use crate::syntax::{Form, HOST};
 /// A TCP connection that is accepted, then closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TcpSocket {
-    /// By default the node itself, as for `httpGet`.
+    /// The host to connect to. The default is the node itself, as for `httpGet`.
     #[schemars(default = "default_host", transform = Form(&HOST))]
     pub host: String,
     /// A port of that host.

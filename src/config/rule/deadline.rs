@@ -24,7 +24,7 @@ pub struct Deadline {
 pub enum DeadlineAction {
     /// Report it, and keep the taint: the node stays out of use until its gates are open.
     Keep,
-    /// Report it, and remove the taint in any state of the gates: pods use the node as it is.
+    /// Report it, and remove the taint even though gates are not open. Pods can then start on the node as it is.
     Remove,
 }
 

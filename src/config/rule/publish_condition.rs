@@ -16,7 +16,8 @@ const OWNED: [&str; 5] = [
 /// A condition in the Node's status that says whether the rule is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublishCondition {
-    /// The condition's type, such as `readiness.k8s.io/NetworkReady`. Nothing else may write it.
+    /// The condition's type, such as `readiness.k8s.io/NetworkReady`. No other program may write this
+    /// condition.
     #[serde(rename = "type")]
     #[schemars(transform = Form(&QUALIFIED_NAME), extend("not" = {"enum": OWNED}))]
     pub kind: String,

@@ -13,7 +13,7 @@ use crate::taint::{Effect, TaintMatcher};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(default)]
 pub struct Retaint {
-    /// How long some gate must have been closed (not unknown) without a break; `30s` or more.
+    /// How long at least one gate must be closed (not unknown), without interruption; `30s` or more.
     #[serde(serialize_with = "duration::serialize")]
     #[schemars(with = "String", transform = Form(&DURATION))]
     pub after: Duration,
@@ -31,7 +31,7 @@ impl Retaint {
     pub(super) fn read(cursor: &Cursor<'_>) -> Option<Self> {
         cursor.mapping("retaint", |fields| {
             let after = fields.or("after", Self::LEAST, |after| {
-                let reason = "a component that restarts must not close the node at once";
+                let reason = "otherwise each restart of a component would put the taint back";
                 after.duration_from(Self::LEAST, reason)
             });
             Some(Self { after })
@@ -48,7 +48,7 @@ pub(super) fn check_needs(
 ) {
     if taint.is_some_and(|taint| taint.effect != Some(Effect::NoSchedule)) {
         at.report_key(
-            "needs taint.effect: NoSchedule, so that there is one taint to put back, and one that evicts no pod",
+            "needs taint.effect: NoSchedule, because untaint must know which effect to put back, and must not evict pods",
         );
     }
     if !has_gates {
@@ -56,7 +56,7 @@ pub(super) fn check_needs(
     }
     if deadline.action == DeadlineAction::Remove {
         at.report_key(
-            "contradicts deadline.action: Remove, which admits pods to a node with a closed gate; leave out one of them",
+            "cannot be used with deadline.action: Remove, which lets pods start although a gate is closed; delete one of the two",
         );
     }
 }

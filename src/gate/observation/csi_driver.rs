@@ -54,11 +54,11 @@ pub(super) fn judge(expected: &CsiDriver, objects: &HashMap<String, CsiNode>) ->
     let allocatable = driver.allocatable.as_ref();
     match allocatable.and_then(|allocatable| allocatable.count) {
         Some(0) if expected.allocatable => {
-            Outcome::Closed(format!("{registered} with an allocatable.count of 0"))
+            Outcome::Closed(format!("{registered}, but its allocatable.count is 0"))
         }
-        Some(count) => Outcome::Open(format!("{registered}, for {count} volumes")),
+        Some(count) => Outcome::Open(format!("{registered}, and allows {count} volumes")),
         None if expected.allocatable => {
-            Outcome::Closed(format!("{registered} without allocatable.count"))
+            Outcome::Closed(format!("{registered}, but has no allocatable.count"))
         }
         None => Outcome::Open(registered),
     }
@@ -108,22 +108,22 @@ mod tests {
             (
                 ebs(json!(null)),
                 open("registered"),
-                closed("registered without allocatable.count"),
+                closed("registered, but has no allocatable.count"),
             ),
             (
                 ebs(json!({})),
                 open("registered"),
-                closed("registered without allocatable.count"),
+                closed("registered, but has no allocatable.count"),
             ),
             (
                 ebs(json!({"count": 0})),
-                open("registered, for 0 volumes"),
-                closed("registered with an allocatable.count of 0"),
+                open("registered, and allows 0 volumes"),
+                closed("registered, but its allocatable.count is 0"),
             ),
             (
                 ebs(json!({"count": 25})),
-                open("registered, for 25 volumes"),
-                open("registered, for 25 volumes"),
+                open("registered, and allows 25 volumes"),
+                open("registered, and allows 25 volumes"),
             ),
         ] {
             assert_eq!(outcome(false, &drivers), plain, "{drivers}");

@@ -75,7 +75,7 @@ async fn apply<T: Object>(
             Some(WatchUpdate::InitDone) => {
                 is_synced = true;
                 if failure.end() {
-                    info!(path, "watching for a gate again");
+                    info!(path, "the watch for a gate works again");
                 }
             }
             // `InitDone` or another end follows.

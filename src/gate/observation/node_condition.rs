@@ -51,7 +51,7 @@ fn valid_for(
     let distance = clock.duration_since(heartbeat).unsigned_abs();
     if distance >= max_age {
         return Err(format!(
-            "its last heartbeat, {heartbeat:.0}, is too far from the current time, {clock:.0}: maxAge is {}",
+            "its last heartbeat was at {heartbeat:.0}, and now it is {clock:.0}: the difference reaches maxAge, {}",
             shown_duration(max_age)
         ));
     }
@@ -220,8 +220,8 @@ mod tests {
         assert_eq!(observe("False", at("11:55:00")), (closed, valid_for(300)));
         for time in ["11:50:00", "12:10:00"] {
             let reason = format!(
-                "condition Ready is True, but its last heartbeat, 2026-03-01T{time}Z, is too far from the current \
-                 time, 2026-03-01T12:00:00Z: maxAge is 10m"
+                "condition Ready is True, but its last heartbeat was at 2026-03-01T{time}Z, and now it is \
+                 2026-03-01T12:00:00Z: the difference reaches maxAge, 10m"
             );
             assert_eq!(observe("True", at(time)), (Outcome::Unknown(reason), None));
         }

@@ -82,7 +82,7 @@ async fn unix(path: &Path, lock: &ProbeLock) -> Result<UnixStream, String> {
     let connected = match connected.await {
         Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| io_message(&error)),
         Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err("its queue is full: the server does not accept connections".into())
+            Err("its queue of new connections is full: the server does not accept them".into())
         }
         Some(Err(error)) => Err(io_message(&error)),
         None => Err(UNFINISHED.into()),
@@ -121,7 +121,7 @@ async fn lookup(host: &str, port: u16, lock: &ProbeLock) -> io::Result<Vec<Socke
         Ok((name.as_str(), port).to_socket_addrs()?.collect())
     });
     answer.await.unwrap_or_else(|| {
-        let unfinished = "the last look-up of this name has no answer yet";
+        let unfinished = "DNS has not answered the previous look-up of this name";
         Err(io::Error::other(unfinished))
     })
 }
@@ -148,10 +148,16 @@ mod tests {
         let lock = ProbeLock::default();
         let unanswered = lock.acquire().await.unwrap();
         let error = super::tcp("name.invalid", 1, &lock).await.unwrap_err();
-        assert!(error.ends_with("has no answer yet"), "{error}");
+        assert!(
+            error.ends_with("DNS has not answered the previous look-up of this name"),
+            "{error}"
+        );
         drop(unanswered);
         let error = super::tcp("name.invalid", 1, &lock).await.unwrap_err();
-        assert!(!error.ends_with("has no answer yet"), "{error}");
+        assert!(
+            !error.ends_with("DNS has not answered the previous look-up of this name"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
@@ -209,7 +215,7 @@ mod tests {
 
         let _listener = socket.listen(0).unwrap();
         let _queued = connect(&endpoint, &lock).await.unwrap();
-        let full = "its queue is full: the server does not accept connections";
+        let full = "its queue of new connections is full: the server does not accept them";
         assert_eq!(error().await, named(full));
     }
 

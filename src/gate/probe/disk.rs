@@ -13,7 +13,7 @@ const MAX_CHARS: usize = 900;
 
 /// The reason while the last check of a path hangs.
 pub(super) const UNFINISHED: &str =
-    "the last check has not finished: the file system is slow or does not answer";
+    "the previous check of this path has not ended: the file system is slow or does not answer";
 
 /// Does `check`, which is about `path`, on a thread of its own, so that a file system that hangs holds one thread, not the
 /// agent.
@@ -39,8 +39,8 @@ pub(super) fn fault(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => missing(path),
         ErrorKind::PermissionDenied => format!(
-            "permission denied for uid {}; run untaint as the owner, usually uid 0, which needs no capabilities (with \
-             SELinux, in a domain that may read it)",
+            "permission denied for uid {}: run untaint as the owner of the file, usually uid 0 without capabilities; with \
+             SELinux, run it in a domain that may read the file",
             rustix::process::geteuid().as_raw()
         ),
         _ => io_message(error),
@@ -54,7 +54,7 @@ pub(super) fn deleted(path: &Path) -> Option<String> {
     deleted.then(|| {
         let parent = path.parent().unwrap_or(path);
         format!(
-            "{} was deleted on the host, but a mount still shows what was deleted: mount its parent, {}",
+            "{} was deleted on the host, but a mount still shows the deleted one: mount its parent directory {}",
             path.display(),
             parent.display()
         )

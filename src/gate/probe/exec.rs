@@ -41,7 +41,7 @@ pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, Strin
     let (mut group, mut output) = spawned
         .await
         .ok_or(
-            "the last run has not ended: a process has been killed but has not died, or the file system of the program does not answer",
+            "the previous run has not ended: untaint has killed a process that does not end, or the file system of the program does not answer",
         )?
         .map_err(|why| format!("{name}: {why}"))?;
     let status = while_driving(output.read(), group.wait())
@@ -78,7 +78,7 @@ fn name(program: &str) -> String {
 fn describe(program: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound if Path::new(program).exists() => {
-            "the interpreter or loader that it names is not found".into()
+            "the interpreter or loader that the program needs does not exist".into()
         }
         io::ErrorKind::NotFound => "not found".into(),
         io::ErrorKind::PermissionDenied => "permission denied, or not executable".into(),

@@ -81,7 +81,7 @@ enum NoAnswer {
     #[error(transparent)]
     Http2(#[from] hyper::Error),
     /// tonic would take a web page for a corrupt message.
-    #[error("HTTP status {0} and not application/grpc")]
+    #[error("HTTP status {0}, without the content type application/grpc")]
     NotGrpc(StatusCode),
 }
 
@@ -96,7 +96,9 @@ fn only_grpc(response: Response<Incoming>) -> Result<Response<Incoming>, NoAnswe
 
 fn origin(endpoint: &Endpoint) -> Result<Uri, String> {
     let origin = format!("http://{}", connect::requested_host(endpoint));
-    origin.parse().map_err(|_| "the host cannot be sent".into())
+    origin
+        .parse()
+        .map_err(|_| "the host is not valid in a request".into())
 }
 
 fn describe(status: &Status, service: &str) -> String {

@@ -96,11 +96,11 @@ async fn judge(
         && is_redirect(status)
         && !expect::names(expect, status)
     {
-        let unreadable = |_| format!("{status} with an unreadable Location");
+        let unreadable = |_| format!("{status}, but its Location is not valid text");
         let location = location.to_str().map_err(unreadable)?;
         let refused = |why| {
             let location = excerpt(&without_secrets(location));
-            format!("{status} to {location} is not followed: {why}")
+            format!("{status}: untaint does not follow the redirect to {location}: {why}")
         };
         return Ok(Answer::Redirect(target.follow(location).map_err(refused)?));
     }
@@ -134,7 +134,7 @@ async fn read(mut incoming: Incoming, limit: usize) -> Result<Body, String> {
 fn headers(spec: &HttpGet, target: &Target) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for header in &spec.http_headers {
-        let invalid = || format!("header {} cannot be sent", excerpt(&header.name));
+        let invalid = || format!("header {} is not valid in a request", excerpt(&header.name));
         let name = HeaderName::try_from(&header.name).map_err(|_| invalid())?;
         let value = HeaderValue::from_bytes(header.value.as_bytes()).map_err(|_| invalid())?;
         headers.append(name, value);

@@ -158,9 +158,15 @@ impl GateRunner {
         let (rule, gate) = (&self.rule, self.spec.name());
         let (state, reason) = (outcome.state().as_str(), outcome.message());
         if outcome.is_evaluated() && self.log_lines.try_take(now) {
-            info!(rule, gate, state, reason, "evaluated the gate");
+            info!(
+                rule,
+                gate, state, reason, "the gate's state or reason changed"
+            );
         } else {
-            debug!(rule, gate, state, reason, "evaluated the gate");
+            debug!(
+                rule,
+                gate, state, reason, "the gate's state or reason changed"
+            );
         }
         if changed {
             self.status.since = Timestamp::now();

@@ -96,7 +96,7 @@ impl Enforcement {
             Self::Deny => "validationActions: [Deny]",
             Self::Warn => {
                 "\
-# To try the policy: nothing is refused, and the audit log has an entry for each pod that would be.
+# To try the policy: the policy refuses nothing; the audit log has an entry for each pod that it would refuse.
 validationActions: [Warn, Audit]"
             }
         }
@@ -109,7 +109,7 @@ const WARN_OF_TEMPLATES: &str = "\
 validationActions: [Warn]";
 
 /// The end of every message, in CEL.
-const REMEDY: &str = "'; a cluster administrator can exempt the namespace by the label {{exemptLabel}}=true or in \
+const REMEDY: &str = "'; a cluster administrator can exempt the namespace, with the label {{exemptLabel}}=true or in \
      the bindings of the policy {{name}}, or the ServiceAccount in the policy'";
 
 /// The values that both policies have.

@@ -36,8 +36,7 @@ pub struct MountError {
 
 /// The API server refuses such a path of a volume. Its target depends on symbolic links.
 const LEADS_BACK: &str = "the path of a volume cannot contain '..'; write the path without it";
-const TAKEN: &str =
-    "the directory around it contains what the pod itself needs; move it into its own directory";
+const TAKEN: &str = "its parent directory also contains files that the pod itself needs; move it to a directory of its own";
 
 /// The directories to mount, none of them within another.
 pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, MountError> {

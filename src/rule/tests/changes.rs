@@ -146,7 +146,10 @@ fn a_rule_waits_for_its_gates_or_for_what_keeps_it_from_the_removal() {
     let now = Instant::now();
     let (mut state, change) = ready(now);
     assert_eq!(state.waits_for("agent: 503".into()), "agent: 503");
-    assert_eq!(state.waits_for(String::new()), "a removal that succeeds");
+    assert_eq!(
+        state.waits_for(String::new()),
+        "the removal, which has not succeeded yet"
+    );
     state.denied(&denial(&change));
     let refused = "the server refuses the removal: 403: no";
     assert_eq!(state.waits_for(String::new()), refused);

@@ -125,7 +125,7 @@ fn every_page_is_well_formed_and_complete() {
             "seen, resourceVersion 4711",
             "/etc/untaint/config.yaml, since 2026-01-02T03:04:05Z (4 min ago), reloads: 2",
             &"0f".repeat(32),
-            "bad now",
+            "invalid now",
             "1:1: must be a mapping2:1: unknown",
             "not watching",
             "connection refused — 2026-01-02T03:04:05Z (4 min ago)",
@@ -165,7 +165,7 @@ fn a_page_without_trouble_links_to_no_rule() {
     for words in [
         "1 of 2 rules done. Look at rule-1Node",
         "rule-0 absentTaint",
-        "none by this process",
+        "none since this process started",
         "The rule has no gates",
         "API serverwatching",
         "seen before",

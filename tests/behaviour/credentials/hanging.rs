@@ -18,7 +18,7 @@ const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 const SOON: Duration = Duration::from_secs(1);
 /// kube reads a token again after 50 s, and a certificate authority after 60 s.
 const LONG: Duration = Duration::from_secs(65);
-const FAILED: &str = "failed to read the credentials; those read before stay in use";
+const FAILED: &str = "failed to read the credentials; continuing with the earlier ones";
 
 /// Replaces a file with a pipe.
 fn replace_by_pipe(path: &Path) {
@@ -74,7 +74,7 @@ async fn files_that_become_pipes_freeze_nothing_however_long_that_lasts() {
         return;
     };
     let mut agent = agent_in_a_pod(&scene, &command);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
     replace_by_pipe(&account.join("token"));
     replace_by_pipe(&account.join("ca.crt"));
     let began = Instant::now();
@@ -100,15 +100,15 @@ async fn a_token_that_was_a_pipe_for_a_while_is_used_as_soon_as_it_is_one_again(
         return;
     };
     let agent = agent_in_a_pod(&scene, &command);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
     replace_by_pipe(&account.join("token"));
     scene.server.accept_tokens(&["rotated"]);
     scene.set_taints(&[FOREIGN, TAINT]);
-    let refused = "a request did not succeed; trying again";
+    let refused = "a request failed; trying again";
     agent.wait_for_message(refused).await.unwrap();
     rename_into_place(&account.join("token"), "rotated\n");
     scene.wait_for_taints(&[FOREIGN]).await;
-    let again = "read the credentials again";
+    let again = "the credentials can be read again";
     agent.wait_for_message(again).await.unwrap();
     assert_eq!(agent.count(FAILED), 1);
 }
@@ -118,7 +118,7 @@ async fn no_file_of_a_kubeconfig_is_needed_again_once_it_has_been_read() {
     for file in ["kubeconfig", "token", "ca.crt"] {
         let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
         let agent = scene.agent(&LISTEN);
-        agent.wait_for_message("saw the node").await.unwrap();
+        agent.wait_for_message("saw the Node").await.unwrap();
         replace_by_pipe(&scene.kubeconfig.with_file_name(file));
         // After a refusal, the agent reads everything again.
         scene.server.accept_tokens(&["another"]);
@@ -151,7 +151,7 @@ async fn a_file_system_that_does_not_answer_holds_one_thread_until_it_does() {
     let command: Vec<_> = command.iter().map(String::as_str).collect();
     let gates = &scene.gates;
     let mut agent = gates.agent_in(&command, "node", &scene.kubeconfig, &LISTEN, &[]);
-    agent.wait_for_message("saw the node").await.unwrap();
+    agent.wait_for_message("saw the Node").await.unwrap();
 
     let token = scene.kubeconfig.with_file_name("token");
     let link = token.with_extension("link");
@@ -161,7 +161,7 @@ async fn a_file_system_that_does_not_answer_holds_one_thread_until_it_does() {
     scene.set_taints(&[FOREIGN, TAINT]);
     agent.wait_for_message(FAILED).await.unwrap();
     // The agent does not start a second read before the first has ended.
-    let again = "a request did not succeed; trying again";
+    let again = "a request failed; trying again";
     agent.wait_for_message(again).await.unwrap();
     assert_eq!(hung_threads(agent.id()), 1);
     // During the hang, everything that needs no other token continues.

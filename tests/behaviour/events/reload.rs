@@ -56,7 +56,8 @@ async fn a_bad_configuration_file_has_an_event() {
     assert_eq!(event["type"], "Warning");
     assert_eq!(event["action"], "ReloadConfiguration");
     let note = event["note"].as_str().unwrap();
-    let beginning = "The configuration is bad; the active one stays: ";
+    let beginning =
+        "The configuration file is invalid; untaint continues with the active configuration: ";
     assert!(
         note.starts_with(beginning) && note.contains("taint"),
         "{note}"

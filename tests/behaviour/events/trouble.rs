@@ -70,7 +70,9 @@ async fn without_the_permission_taints_go_all_the_same_and_one_line_says_what_is
 
     grant(&cluster).await;
     wait_for_event(&cluster, "node", "TaintRemoved", 1).await;
-    let over = agent.wait_for_message("publishing Events again").await;
+    let over = agent
+        .wait_for_message("Events can be published again")
+        .await;
     assert_eq!(over.unwrap()["given_up"], 0);
     cluster.set_taints("node", &[TAINT]).await.unwrap();
     wait_for_event(&cluster, "node", "TaintRemoved", 2).await;
@@ -127,7 +129,9 @@ async fn an_event_that_is_refused_for_a_token_that_stays_the_same_is_reported_an
     let agent = scene.agent(&[]);
     let failed = agent.wait_for_message(FAILED).await.unwrap();
     assert!(failed["error"].as_str().unwrap().contains("401"));
-    let again = agent.wait_for_message("publishing Events again").await;
+    let again = agent
+        .wait_for_message("Events can be published again")
+        .await;
     assert_eq!(again.unwrap()["given_up"], 0);
     assert_eq!(status(&scene), [Some(401), Some(201)]);
 }
@@ -140,7 +144,9 @@ async fn an_event_that_the_server_finds_wrong_is_not_sent_again() {
     let failed = agent.wait_for_message(FAILED).await.unwrap();
     assert!(failed["error"].as_str().unwrap().contains("Too long"));
     scene.set_taints(&[TAINT]);
-    let again = agent.wait_for_message("publishing Events again").await;
+    let again = agent
+        .wait_for_message("Events can be published again")
+        .await;
     assert_eq!(again.unwrap()["given_up"], 1);
     assert_eq!(status(&scene), [Some(422), Some(201)]);
 }
@@ -173,7 +179,7 @@ async fn a_dry_run_of_the_command_line_writes_no_event_of_a_bad_file_either() {
     let would = "would remove the taint (dry run)";
     agent.wait_for_message(would).await.unwrap();
     scene.gates.configure(&format!("- {{name: bad}}\n{ON}"));
-    let bad = "the configuration is bad; the active one stays";
+    let bad = "the configuration file is invalid; continuing with the active configuration";
     agent.wait_for_message(bad).await.unwrap();
     // An Event for that file would be sent before the agent reads this one.
     let another = READY.replace("name: ready", "name: another");

@@ -128,7 +128,7 @@ async fn a_watch_that_is_answered_by_a_failure_is_tried_again() {
 async fn a_watch_of_nothing_but_bookmarks_is_a_good_one() {
     let scene = OnStandIn::with(&[FOREIGN], Gates::open().await).await;
     let agent = scene.agent(&[]);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     for _ in 0..500 {
         scene.server.send_bookmark();
     }

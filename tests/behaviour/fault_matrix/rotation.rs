@@ -96,7 +96,7 @@ async fn a_projected_token_that_comes_late_is_used_soon_by_a_watch_that_broke_an
     fs::remove_file(&token).unwrap();
     symlink("..data/token", &token).unwrap();
     let agent = scene.gates.agent(name, &scene.kubeconfig, &[]);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     scene.middle.accept_tokens(&[&scene.new_token]);
     scene.proxy.reset_connections();
     refused(&scene, &agent, Verb::Watch, FAILURES).await;
@@ -178,7 +178,7 @@ async fn a_certificate_authority_that_comes_late_is_used_soon() {
     let name = "late-ca";
     let scene = Scene::new(cluster, name).await;
     let agent = scene.gates.agent(name, &scene.kubeconfig, &[]);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     scene.middle.rotate_certificates().unwrap();
     scene.proxy.reset_connections();
     let connections = scene.proxy.connections();

@@ -16,7 +16,7 @@ const ALERTS_TEST: &str = include_str!("../../fixtures/metrics/alerts-test.yaml"
 async fn page() -> Page {
     let scene = OnStandIn::with(&[], Gates::closed().await).await;
     let agent = scene.agent(&LISTEN);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     Page::of(&agent).await
 }
 
@@ -92,7 +92,9 @@ async fn the_number_of_series_is_what_the_document_says() {
     assert_eq!(of_gates, 2 * 3);
     let of_rule = count(|series| series.contains("rule=\"") && !series.contains("gate=\""));
     let rest = page.series.len() - of_gates - of_rule;
-    let said = format!("{of_rule} of them and 3 more for each gate; the rest are about {rest}");
+    let said = format!(
+        "Each rule has {of_rule} series, and 3 more for each of its gates. All other series are about {rest} together."
+    );
     assert!(DOCUMENT.replace('\n', " ").contains(&said), "{said}");
 }
 

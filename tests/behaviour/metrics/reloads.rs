@@ -37,7 +37,7 @@ async fn reloads_are_counted_by_their_result_and_a_rule_that_goes_takes_its_seri
     first.has(&[(LOADED, &loaded(&agent).await)]);
 
     map.swap_files(Some("nonsense"));
-    let message = "the configuration is bad; the active one stays";
+    let message = "the configuration file is invalid; continuing with the active configuration";
     agent.wait_for_message(message).await.unwrap();
     let bad = Page::of(&agent).await;
     bad.has(&[(SUCCESSES, "0"), (FAILURES, "1"), (GOOD, "0")]);

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::scene::{OnCluster, TAINT, grant};
 
-const NODE_FAILED: &str = "failed to watch the node; trying again";
+const NODE_FAILED: &str = "failed to watch the Node; trying again";
 const GATE_FAILED: &str = "failed to watch for a gate; trying again";
 const NOTHING: &str = "it sent nothing within 10 s";
 const NO_BOOKMARK: &str =
@@ -96,7 +96,7 @@ async fn a_node_watch_without_its_initial_events_is_given_up_after_10_s_for_a_li
         warned(&agent, NODE_FAILED, error).await;
         // The agent remembers it.
         scene.middle.end_watches();
-        agent.wait_for_count("watching the node", 1).await.unwrap();
+        agent.wait_for_count("watching the Node", 1).await.unwrap();
         scene.on.cluster.set_taints(name, &[TAINT]).await.unwrap();
         scene.on.wait_for_taints(&[]).await;
         let asked = scene.asked("/api/v1/nodes");
@@ -161,7 +161,7 @@ async fn a_node_watch_that_is_silent_at_a_renewal_leaves_nothing_to_be_decided_o
     said(&agent, "last", "open", "").await;
     warned(&agent, NODE_FAILED, NOTHING).await;
     agent
-        .wait_for_message("watching the node again")
+        .wait_for_message("the watch of the Node works again")
         .await
         .unwrap();
     assert!(renewed.elapsed() < BOUND, "{:?}", renewed.elapsed());
@@ -236,7 +236,7 @@ async fn a_gates_watch_that_is_silent_at_a_renewal_makes_the_gate_unknown_before
     grant(cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     register(cluster, &scene.on.gates, scene.on.name, &ebs(Some(25))).await;
     let agent = scene.on.agent(&[]);
-    said(&agent, "driver", "open", "for 25 volumes").await;
+    said(&agent, "driver", "open", "allows 25 volumes").await;
     let stalled = Answer::Stall(Vec::new());
     scene
         .middle

@@ -62,10 +62,10 @@ async fn a_node_without_the_taint_costs_no_watch_but_its_own() {
     };
     grant(scene.cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     let agent = scene.agent(&[]);
-    agent.wait_for_message("watching the node").await.unwrap();
+    agent.wait_for_message("watching the Node").await.unwrap();
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     scene.cluster.patch_node(scene.name, &label).await.unwrap();
-    agent.wait_for_count("saw the node", 2).await.unwrap();
+    agent.wait_for_count("saw the Node", 2).await.unwrap();
     assert_eq!(requests(&scene).await, ["watch /api/v1/nodes"]);
 }
 
@@ -94,13 +94,7 @@ async fn while_the_api_server_is_away_these_gates_are_unknown_and_nothing_is_rem
     proxy.set(Mode::Refuse);
     proxy.reset_connections();
     for gate in ["driver", "gpus", "ready"] {
-        said(
-            &agent,
-            gate,
-            "unknown",
-            "the agent cannot watch the Node now",
-        )
-        .await;
+        said(&agent, gate, "unknown", "untaint cannot watch the Node now").await;
     }
     set_status(cluster, &node, &status("0")).await;
     register(cluster, &scene.gates, scene.name, &json!([])).await;

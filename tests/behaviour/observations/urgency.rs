@@ -88,7 +88,7 @@ impl Scene {
             }
             Outage::Later => {
                 let agent = self.on.agent(&LISTEN);
-                agent.wait_for_message("watching the node").await.unwrap();
+                agent.wait_for_message("watching the Node").await.unwrap();
                 self.proxy.set(Mode::Refuse);
                 self.proxy.reset_connections();
                 agent

@@ -65,7 +65,7 @@ async fn a_patch_that_was_broken_off_after_it_took_effect_is_not_taken_for_someb
     let agent = scene.agent(&[]);
     scene.wait_for_taints(&[FOREIGN]).await;
     map.swap(&scene.gates.rule("  dryRun: true\n"));
-    let gone = "found the taint gone after a removal without an answer";
+    let gone = "the taint is gone, after a removal that the server did not answer";
     agent.wait_for_message(gone).await.unwrap();
     assert_eq!(scene.count(Verb::Patch), 1);
 }
@@ -128,7 +128,7 @@ async fn a_rule_that_disappears_is_never_acted_on_again_whatever_became_of_its_p
         scene.wait_for(Verb::Patch, 1).await;
         scene.wait_for(Verb::Get, gets.into_iter().count()).await;
         map.swap(NEW_RULE);
-        let gone = agent.wait_for_message("no longer following the rule").await;
+        let gone = agent.wait_for_message("stopped the rule").await;
         assert_eq!(gone.unwrap()["rule"], "cni");
         let before = scene.count(Verb::Patch);
         scene.server.respond_as_usual();

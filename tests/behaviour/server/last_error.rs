@@ -27,7 +27,7 @@ async fn an_event_and_a_watch_that_breaks_are_requests_too() {
     is_of(&agent, "note: Too long").await;
 
     scene.server.reset_connections();
-    let message = "failed to watch the node; trying again";
+    let message = "failed to watch the Node; trying again";
     let failed = agent.wait_for_message(message).await.unwrap();
     is_of(&agent, failed["error"].as_str().unwrap()).await;
 }
@@ -58,7 +58,7 @@ async fn so_is_a_patch_of_a_node_that_is_gone() {
     scene.server.pause_watches(true);
     scene.server.delete_node("node");
     scene.gates.open_both();
-    let message = "there is no such node; waiting for it";
+    let message = "there is no Node with this name; waiting for it";
     agent.wait_for_message(message).await.unwrap();
     is_of(&agent, "404: ").await;
 }

@@ -176,7 +176,7 @@ async fn a_configuration_that_becomes_a_pipe_or_a_device_leaves_the_active_one_a
         let new = config.with_extension("new");
         symlink(link, &new).unwrap();
         std::fs::rename(&new, &config).unwrap();
-        let bad = "the configuration is bad; the active one stays";
+        let bad = "the configuration file is invalid; continuing with the active configuration";
         agent.wait_for_count(bad, count + 1).await.unwrap();
     }
     scene.gates.open_both();

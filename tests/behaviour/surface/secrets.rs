@@ -130,7 +130,7 @@ async fn nothing_secret_is_told_by_an_agent_at_work_whatever_becomes_of_its_gate
     scene
         .gates
         .configure(&rule.replace("Bearer hunter2", r#""hunter2\n""#));
-    let bad = "the configuration is bad; the active one stays";
+    let bad = "the configuration file is invalid; continuing with the active configuration";
     agent.wait_for_message(bad).await.unwrap();
 
     let all = all_that_is_told(&agent, &scene).await;

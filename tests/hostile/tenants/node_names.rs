@@ -14,7 +14,7 @@ async fn a_tenants_pod_with_a_node_name_is_refused_with_the_remedies() {
         let answer = scene.try_pod(caller, SHOP, &named).await;
         answer.assert_refused(
             "pods in the namespace shop may not choose their Node by spec.nodeName (node-1), which bypasses start-up \
-             taints: use nodeSelector or nodeAffinity; a cluster administrator can exempt the namespace by the label \
+             taints: use nodeSelector or nodeAffinity; a cluster administrator can exempt the namespace, with the label \
              untaint/may-tolerate-startup-taints=true or in the bindings of the policy untaint-node-names, or the \
              ServiceAccount in the policy",
         );

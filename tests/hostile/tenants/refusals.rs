@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::scene::{Caller, SHOP, pod, refusing, tolerating};
 
-const REMEDIES: &str = "; a cluster administrator can exempt the namespace by the label \
+const REMEDIES: &str = "; a cluster administrator can exempt the namespace, with the label \
                         untaint/may-tolerate-startup-taints=true or in the bindings of the policy \
                         untaint-tolerations, or the ServiceAccount in the policy";
 

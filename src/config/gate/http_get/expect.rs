@@ -19,7 +19,7 @@ pub struct Expect {
     /// Status codes such as `204`, or ranges such as `200-299`, from 100 to 599.
     #[schemars(length(min = 1))]
     pub status: Vec<StatusRange>,
-    /// JSON pointers (RFC 6901) into the body, and the value that each must have.
+    /// JSON pointers (RFC 6901) into the body. Each maps to the value that must be there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(transform = json_pointers)]
     pub json: BTreeMap<String, Json>,

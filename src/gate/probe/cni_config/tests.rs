@@ -119,7 +119,7 @@ fn an_unreadable_file_or_directory_is_closed_with_the_remedy() {
                     set_thread_res_uid(uid, uid, uid).unwrap();
                 }
                 let wanted = format!(
-                    "{}: permission denied for uid {}; run untaint as the owner",
+                    "{}: permission denied for uid {}: run untaint as the owner",
                     denied.display(),
                     geteuid().as_raw()
                 );
@@ -160,7 +160,7 @@ fn a_deleted_directory_that_a_mount_still_shows_has_a_reason_of_its_own() {
         fs::remove_dir(&real).ok();
         let reason = format!("{} was deleted on the host", mounted.display());
         node.closed(&reason);
-        node.closed("mount its parent, /proc/self/fd");
+        node.closed("mount its parent directory /proc/self/fd");
     }
 }
 

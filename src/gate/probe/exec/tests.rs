@@ -116,7 +116,7 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
         (&file("plain", "#!/bin/sh\n", 0o644), not_executable),
         (
             &file("script", "#!/no/such/shell\n", 0o755),
-            "the interpreter or loader that it names is not found",
+            "the interpreter or loader that the program needs does not exist",
         ),
         ("/a\0b", "nul byte found in provided data"),
     ] {

@@ -186,7 +186,7 @@ async fn a_peer_that_does_not_speak_grpc_closes_with_a_reason() {
         (http1, "no gRPC answer: "),
         (
             page,
-            "no gRPC answer: HTTP status 200 OK and not application/grpc",
+            "no gRPC answer: HTTP status 200 OK, without the content type application/grpc",
         ),
         (huge, "OutOfRange: "),
         (corrupt, "Internal: failed to decode"),

@@ -57,7 +57,7 @@ impl Target {
                 "https" => Scheme::Https,
                 other => return Err(format!("scheme {}", excerpt(other))),
             };
-            let rest = rest.strip_prefix("//").ok_or("not a location")?;
+            let rest = rest.strip_prefix("//").ok_or("it is not a valid URL")?;
             return self.elsewhere(scheme, rest);
         }
         if let Some(rest) = location.strip_prefix("//") {
@@ -73,18 +73,18 @@ impl Target {
     fn elsewhere(&self, scheme: Scheme, rest: &str) -> Result<Self, String> {
         let location: Uri = format!("http://{rest}")
             .parse()
-            .map_err(|_| "not a location")?;
-        let to = location.authority().ok_or("not a location")?;
+            .map_err(|_| "it is not a valid URL")?;
+        let to = location.authority().ok_or("it is not a valid URL")?;
         let mut endpoint = self.endpoint.clone();
         let is_same_host = match &mut endpoint {
             Endpoint::Tcp { host, port } => {
-                *port = port_of(to, scheme.default_port()).ok_or("not a location")?;
+                *port = port_of(to, scheme.default_port()).ok_or("it is not a valid URL")?;
                 unbracketed(host).eq_ignore_ascii_case(unbracketed(to.host()))
             }
             Endpoint::Unix { .. } => self.host.eq_ignore_ascii_case(to.as_str()),
         };
         if !is_same_host {
-            return Err("another host".into());
+            return Err("it names another host".into());
         }
         let path = location.path_and_query().cloned();
         Ok(Self {
@@ -227,7 +227,10 @@ mod tests {
             assert_eq!((to.endpoint, to.host.as_str()), (endpoint, sent));
         }
         for location in ["http://other/", "//h.other/", "http://h@other/"] {
-            assert_eq!(tcp("h").follow(location).unwrap_err(), "another host");
+            assert_eq!(
+                tcp("h").follow(location).unwrap_err(),
+                "it names another host"
+            );
         }
     }
 
@@ -256,7 +259,7 @@ mod tests {
             ("/y", from.endpoint.clone())
         );
         for location in ["http://localhost:80/y", "http://127.0.0.1/y"] {
-            assert_eq!(from.follow(location).unwrap_err(), "another host");
+            assert_eq!(from.follow(location).unwrap_err(), "it names another host");
         }
     }
 }

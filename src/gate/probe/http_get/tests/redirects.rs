@@ -30,8 +30,7 @@ async fn a_redirect_within_the_host_is_followed_and_its_answer_decides() {
 async fn a_redirect_to_another_host_closes_even_where_its_status_is_in_the_range() {
     let port =
         http(|_| "HTTP/1.1 302 x\r\nLocation: https://sso.example/login\r\n\r\n".into()).await;
-    let reason =
-        "GET /healthz: 302 Found to https://sso.example/login is not followed: another host";
+    let reason = "GET /healthz: 302 Found: untaint does not follow the redirect to https://sso.example/login: it names another host";
     for spec in [spec(port), with_status(port, 200, 399)] {
         assert_eq!(check(&spec).await, closed(port, reason));
     }
