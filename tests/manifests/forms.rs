@@ -34,8 +34,8 @@ fn other_forms_than_the_daemon_set_need_the_account_of_their_pods() {
         let error = written(&arguments).unwrap_err();
         assert_eq!(
             error,
-            "this form is for the pods of another program: name their account by --namespace and \
-             --service-account; untaint:untaint is the account of the form daemonset\n"
+            "this form is for the pods of another program: name the account of those pods with --namespace \
+             and --service-account; untaint:untaint is the account of the form daemonset\n"
         );
         for other in ["--namespace=shop", "--service-account=agent"] {
             written(&[&arguments[..], &[other]].concat()).unwrap();

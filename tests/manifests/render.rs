@@ -130,9 +130,9 @@ pub(crate) fn written(arguments: &[&str]) -> Result<String, String> {
         .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     if output.status.success() {
-        let is_told = text(output.stderr).contains("give yours with --image");
+        let is_warned = text(output.stderr).contains("name your image with --image");
         let is_placeholder = text(output.stdout.clone()).contains("registry.example.com/untaint:");
-        assert_eq!(is_told, is_placeholder);
+        assert_eq!(is_warned, is_placeholder);
         Ok(text(output.stdout))
     } else {
         assert_eq!(output.status.code(), Some(2));
