@@ -2,7 +2,7 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// When, in a pause, a taint comes to wait for nothing but the API server.
+/// When, in a pause, a taint begins to wait only for the API server.
 const LATER: Duration = Duration::from_millis(100);
 
 /// The first wait that is longer than `limit`, after watches that failed while no taint waited.
