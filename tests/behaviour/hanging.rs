@@ -115,7 +115,7 @@ async fn a_wait_for_a_gate_that_hangs_ends_in_time_and_says_so() {
         );
         let reason = |line: &serde_json::Value| {
             let reason = line["reason"].to_string();
-            reason.contains("has not finished") || reason.contains("no answer within 1 s")
+            reason.contains("has not ended") || reason.contains("no answer within 1 s")
         };
         assert!(agent.logs().iter().any(reason), "{}", logs_of(&agent));
     })
@@ -166,7 +166,7 @@ async fn rules_whose_gates_are_well_go_on_beside_those_whose_gates_hang() {
         let mut agent = (scene.gates).agent_in(&command, node, kubeconfig, &LISTEN, &[]);
         agent.wait_for_message("saw the taint").await.unwrap();
         let look = |line: &serde_json::Value| {
-            line["gate"] == "http" && line["reason"].to_string().contains("has not finished")
+            line["gate"] == "http" && line["reason"].to_string().contains("has not ended")
         };
         agent.wait_for_log(look).await.unwrap();
         assert_eq!(agent.get("/healthz").await.unwrap().0, 200, "{role:?}");

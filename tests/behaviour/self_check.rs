@@ -97,8 +97,7 @@ async fn what_a_server_that_ignores_dry_runs_has_done_is_undone_at_once_and_not_
         agent
             .wait_for_log(|line| {
                 let message = line["message"].as_str().unwrap_or_default();
-                line["level"] == "ERROR"
-                    && message.starts_with("the server has carried out a dry run")
+                line["level"] == "ERROR" && message.starts_with("the server carried out a dry run")
             })
             .await
             .unwrap();

@@ -14,8 +14,7 @@ use crate::request::{MERGE, Request};
 use crate::work;
 
 const HELD: &str = "an admission policy restricts this account";
-const NOT_HELD: &str =
-    "no admission policy restricts this account: its token can change any Node as its roles allow";
+const NOT_HELD: &str = "no admission policy restricts this account: its token can change every Node as its roles allow";
 /// The gate of its rule does not open: nothing is removed.
 const TAINTS: [&str; 2] = [
     "foreign.example/one:NoSchedule",
