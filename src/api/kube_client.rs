@@ -54,26 +54,11 @@ mod tests {
     use prometheus_client::registry::Registry;
 
     use super::*;
-    use crate::api::Source;
-
-    /// There is no server.
-    async fn api() -> Arc<ApiServer> {
-        let kubeconfig = "
-            apiVersion: v1
-            kind: Config
-            clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]
-            users: [{name: u, user: {}}]
-            contexts: [{name: x, context: {cluster: c, user: u}}]
-            current-context: x";
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), kubeconfig).unwrap();
-        let source = Source::Kubeconfig(file.path().to_owned());
-        Arc::new(ApiServer::new(source).await.unwrap())
-    }
+    use crate::api::testing::unreachable;
 
     #[tokio::test]
     async fn an_event_is_counted_as_created_or_patched_and_its_failure_is_recorded() {
-        let api = api().await;
+        let api = unreachable().await;
         let mut registry = Registry::default();
         api.traffic().register(&mut registry);
         let client = Arc::clone(&api).kube_client();

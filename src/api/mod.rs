@@ -10,6 +10,8 @@ mod kube_client;
 pub mod object;
 mod resolver;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod traffic;
 pub mod watch;
 

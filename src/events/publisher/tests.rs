@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::Source;
+use crate::api::testing::unreachable;
 use crate::rule::RuleEvent;
 
 fn notification(rule: &str, event: RuleEvent) -> Notification {
@@ -19,18 +19,7 @@ fn fight() -> Notification {
 
 /// Its API server is not there.
 async fn away() -> (Sender, Publisher) {
-    let kubeconfig = "
-        apiVersion: v1
-        kind: Config
-        clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]
-        users: [{name: u, user: {}}]
-        contexts: [{name: x, context: {cluster: c, user: u}}]
-        current-context: x";
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), kubeconfig).unwrap();
-    let source = Source::Kubeconfig(file.path().to_owned());
-    let api = ApiServer::new(source).await.unwrap();
-    channel(Arc::new(api), "node".into())
+    channel(unreachable().await, "node".into())
 }
 
 /// The reasons of those in the queue.

@@ -1,4 +1,4 @@
-//! A path can lead to any kind of file. Reading it ends soon, costs little memory, and shows nothing of its content.
+//! A path can lead to any kind of file. The program reads it in bounded time and memory, and never shows its content.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
