@@ -1,5 +1,7 @@
 //! `untaint check`: evaluates each gate once.
 
+use tracing::error;
+
 use super::{Failure, print};
 use crate::cli::{ConfigOrGates, Exit};
 use crate::gate::run;
@@ -25,7 +27,18 @@ pub(super) async fn check(gates: ConfigOrGates) -> Result<Exit, Failure> {
         }
     }
     print(table(&rows)).await?;
-    Ok(if all_open { Exit::Done } else { Exit::NotReady })
+    if all_open {
+        return Ok(Exit::Done);
+    }
+    match configuration.gates_of_api_server() {
+        gates if gates.is_empty() => error!("not ready: the table has the reasons"),
+        gates => error!(
+            gates,
+            "not ready: check does not use the API server, and only the API server can open these gates; look at /statusz \
+             of the agent, or use untaint run --once"
+        ),
+    }
+    Ok(Exit::NotReady)
 }
 
 /// All columns but the last are as wide as their widest cell.

@@ -54,7 +54,11 @@ pub async fn dispatch(command: Command) -> Exit {
         exit = work => exit,
         signal = stop_signal() => match signal {
             Ok(signal) => {
-                info!(signal, "stopped by a signal");
+                if stopped == Exit::Done {
+                    info!(signal, "stopped by a signal");
+                } else {
+                    error!(signal, "a signal stopped the command before it was done");
+                }
                 stopped
             }
             Err(error) => Failure::Failed(error.into()).report().await,
@@ -146,8 +150,18 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Logs which gates are not open at the time-out.
-fn log_late_gates<'g>(rule: Option<&str>, gates: impl IntoIterator<Item = &'g GateStatus>) {
+/// Why a rule whose gates are open was not ready at the time-out.
+const NOT_STABLE: &str =
+    "every gate is open, but not for stableFor yet; give it more time with --timeout";
+
+/// Logs why a rule was not ready at the time-out, and which of its gates are not open.
+fn log_late_rule<'g>(
+    rule: &str,
+    decision: &str,
+    reason: &str,
+    gates: impl IntoIterator<Item = &'g GateStatus>,
+) {
+    error!(rule, decision, reason, "the rule was not ready in time");
     for gate in gates.into_iter().filter(|gate| gate.state != State::Open) {
         let (gate, state, reason) = (&gate.name, gate.state.as_str(), &gate.message);
         error!(rule, gate, state, reason, "the gate was not open in time");

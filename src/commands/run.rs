@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{error, info};
 
 use super::flags::one_rule;
-use super::{Failure, deadline_in, finish_by, log_late_gates, read_configuration};
+use super::{Failure, NOT_STABLE, deadline_in, finish_by, log_late_rule, read_configuration};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, GateArgs, RunArgs};
@@ -22,7 +22,7 @@ use crate::events;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded, Reload};
 use crate::server::{self, Sources};
-use crate::status::{ConfigurationStatus, Status};
+use crate::status::{ConfigurationStatus, RuleStatus, Status};
 use crate::syntax::DNS_SUBDOMAIN;
 use crate::taint::TaintMatcher;
 
@@ -155,12 +155,35 @@ fn log_unfinished(status: Option<&Status>) {
         );
     }
     for rule in status.rules.iter().filter(|rule| !rule.done) {
-        let name = &rule.name;
-        let (decision, denied) = (rule.decision, &rule.denied);
-        error!(
-            rule = name,
-            decision, denied, "the rule was not ready in time"
+        log_late_rule(
+            &rule.name,
+            rule.decision,
+            &late_reason(status, rule),
+            &rule.gates,
         );
-        log_late_gates(Some(name), &rule.gates);
+    }
+}
+
+/// Why the rule has something left to do.
+fn late_reason(status: &Status, rule: &RuleStatus) -> String {
+    if let Some(message) = &rule.denied {
+        return format!("the server refuses to change the taint: {message}");
+    }
+    match (rule.decision, &status.api.last_error) {
+        ("no-node", _) if status.api.watching => format!(
+            "there is no Node {:?}; give --node-name or NODE_NAME the name of the Node that this process runs on",
+            status.node.name
+        ),
+        ("no-node", None) => {
+            "untaint does not see the Node: the API server has not answered".into()
+        }
+        ("no-node", Some(error)) => format!("untaint does not see the Node: {}", error.message),
+        ("stabilizing", _) => NOT_STABLE.into(),
+        ("ready" | "lapsed", None) => "the change of the taint has not succeeded yet".into(),
+        ("ready" | "lapsed", Some(error)) => format!(
+            "the change of the taint has not succeeded yet; the last failed request: {}",
+            error.message
+        ),
+        _ => rule.meaning.into(),
     }
 }

@@ -6,12 +6,12 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 use tracing::info;
 
-use super::{Failure, deadline_in, finish_by, log_late_gates};
+use super::{Failure, NOT_STABLE, deadline_in, finish_by, log_late_rule};
 use crate::cli::{Exit, WaitArgs};
 use crate::config::Configuration;
 use crate::gate::run::RuleGates;
 use crate::gate::{GateContext, NodeSnapshot};
-use crate::rule::RuleState;
+use crate::rule::{Decision, RuleState};
 
 pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
     let WaitArgs {
@@ -19,41 +19,56 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
         timeout: limit,
     } = args;
     let deadline = deadline_in(limit);
+    let path = gates.config.clone().unwrap_or_default();
+    let configuration = gates.configuration(deadline).await?;
+    let unanswered = configuration.gates_of_api_server();
+    if !unanswered.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{}: wait does not use the API server, and only the API server can open these gates: {unanswered}. Use \
+             untaint run --once; with --dry-run, it writes nothing",
+            path.display()
+        )));
+    }
     let mut rules = Vec::new();
-    let work = all_open(gates.configuration(deadline).await?, &mut rules);
+    let work = all_open(configuration, &mut rules);
     if finish_by(deadline, work).await.is_some() {
         info!("every gate is open");
         return Ok(Exit::Done);
     }
-    for gates in &rules {
-        log_late_gates(None, gates.status());
+    let now = Instant::now();
+    for (gates, state) in rules.iter().filter(|(_, state)| !state.is_stable(now)) {
+        let (decision, reason) = match state.stable_at() {
+            Some(until) => (Decision::Stabilizing { until }, NOT_STABLE),
+            None => (Decision::Waiting, Decision::Waiting.meaning()),
+        };
+        let rule = &state.rule().name;
+        log_late_rule(rule, decision.as_str(), reason, gates.status());
     }
     Ok(Exit::NotReady)
 }
 
 /// Returns when every gate of every rule has been open for the rule's `stableFor`.
-async fn all_open(configuration: Configuration, rules: &mut Vec<RuleGates>) {
+async fn all_open(configuration: Configuration, rules: &mut Vec<(RuleGates, RuleState)>) {
     let (updates, mut reported) = mpsc::channel(16);
     let context = GateContext::without_api_server(updates);
-    let mut states = Vec::new();
     for rule in configuration.rules {
         let mut gates = RuleGates::new(&rule, context.clone());
         gates.run(Instant::now(), 0);
         gates.observe_node(Instant::now(), &NodeSnapshot::default());
         let mut state = RuleState::new(rule, None);
         state.observe(Instant::now(), gates.state());
-        rules.push(gates);
-        states.push(state);
+        rules.push((gates, state));
     }
     loop {
-        let stable_at: Option<Vec<_>> = states.iter().map(RuleState::stable_at).collect();
+        let stable_at = rules.iter().map(|(_, state)| state.stable_at());
+        let stable_at: Option<Vec<_>> = stable_at.collect();
         let done_at = stable_at.and_then(|times| times.into_iter().max());
         tokio::select! {
             // First apply what is known.
             biased;
             Some(update) = reported.recv() => {
                 let now = Instant::now();
-                for (gates, state) in rules.iter_mut().zip(&mut states) {
+                for (gates, state) in rules.iter_mut() {
                     if gates.apply(now, &update) {
                         state.observe(now, gates.state());
                     }

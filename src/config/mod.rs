@@ -96,6 +96,16 @@ pub fn show(configuration: &Configuration) -> String {
 }
 
 impl Configuration {
+    /// The gates that only the API server can open, as `RULE/GATE, …`; empty if there are none. A group with a probe is
+    /// not one of them.
+    pub fn gates_of_api_server(&self) -> String {
+        let gates = self.rules.iter().flat_map(|rule| {
+            let gates = rule.gates.iter().filter(|gate| gate.needs_api_server());
+            gates.map(|gate| format!("{}/{}", rule.name, gate.name()))
+        });
+        gates.collect::<Vec<_>>().join(", ")
+    }
+
     fn read(root: &Cursor<'_>) -> Option<Self> {
         if root.is_null() {
             root.report_whole("is empty; it must have apiVersion, kind and rules");

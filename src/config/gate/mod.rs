@@ -177,6 +177,12 @@ impl Gate {
         }
     }
 
+    /// Whether only the API server can open it: no check asks the node.
+    pub(super) fn needs_api_server(&self) -> bool {
+        let mut checks = self.checks().iter();
+        checks.all(|check| matches!(check, Check::Observation(_)))
+    }
+
     /// Reads the field `gates` of a rule, which stands `at`.
     pub(super) fn read_all(at: &Cursor<'_>) -> Option<Vec<Self>> {
         if at.is_null() {

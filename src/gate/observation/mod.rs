@@ -79,5 +79,9 @@ pub(super) async fn follow(spec: Observation, context: GateContext, mut reporter
 }
 
 pub(super) fn without_api_server() -> Outcome {
-    Outcome::Unknown("this gate needs the API server, which this command does not use".into())
+    Outcome::Unknown(
+        "this gate needs the API server, which this command does not use: look at /statusz of the agent, or use untaint \
+         run --once"
+            .into(),
+    )
 }
