@@ -16,6 +16,13 @@ const NO_LABELS: [(&str, &str); 0] = [];
 
 /// A state has a series for each of its words. One of them is 1, as in kube-state-metrics.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Result {
+    let node = [("node", status.node.name.as_str())];
+    family(
+        encoder,
+        "untaint_node_info",
+        "The name of the Node, as a label.",
+        [(node, ConstGauge::new(1_u32))],
+    )?;
     let configuration = &status.configuration;
     let results = [
         ("success", configuration.reloads),
