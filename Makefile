@@ -48,7 +48,7 @@ screenshot: ## Update docs/statusz.png, with chromium and pngquant
 	cargo test --test behaviour server::the_page
 	chromium --headless --no-sandbox --no-first-run --disable-gpu --disable-background-networking \
 		--disable-component-update --disable-quic --disable-sync --user-data-dir="$$(mktemp -d)" \
-		--hide-scrollbars --window-size=960,1290 --screenshot=$(PAGE).png file://$(PAGE).html
+		--hide-scrollbars --window-size=960,1315 --screenshot=$(PAGE).png file://$(PAGE).html
 	pngquant --force --strip --output docs/statusz.png 32 $(PAGE).png
 
 # No sanitizer: there is no unsafe code here, and the address sanitizer halves the speed. libFuzzer still reports inputs

@@ -7,7 +7,7 @@ use kube::runtime::events::{Event, EventType};
 
 use crate::config::DeadlineAction;
 use crate::node::patch::Action;
-use crate::rule::{Notification, RuleEvent};
+use crate::rule::{Notification, RuleEvent, wait_in_words};
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
 
@@ -70,6 +70,7 @@ pub fn event(notification: &Notification) -> Option<Event> {
         rule,
         taint,
         waits_for,
+        last_gate,
         ..
     } = notification;
     let (reason, note) = match &notification.event {
@@ -78,7 +79,11 @@ pub fn event(notification: &Notification) -> Option<Event> {
         | RuleEvent::RemovedByOther { ready: true } => return None,
         RuleEvent::Removed { taint, .. } => (
             Reason::TaintRemoved,
-            format!("Removed the taint {} (rule {rule})", written(taint)),
+            format!(
+                "Removed the taint {} (rule {rule}){}",
+                written(taint),
+                wait_in_words(notification.waited_seconds(), last_gate.as_deref())
+            ),
         ),
         RuleEvent::RemovedUnanswered => (
             Reason::TaintRemoved,

@@ -18,7 +18,7 @@ use crate::node::patch::Action;
 use crate::node::view::NodeView;
 use crate::rate_limit::TokenBucket;
 pub use decision::Decision;
-pub use event::{Notification, RuleEvent};
+pub use event::{Notification, RuleEvent, wait_in_words};
 pub use published_condition::PublishedCondition;
 use retaint_timer::RetaintTimer;
 use taint_presence::TaintPresence;

@@ -90,8 +90,8 @@ pub struct RuleStatus {
     /// In the order of the configuration.
     pub gates: Vec<GateStatus>,
     /// By this process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_removal: Option<Timestamp>,
+    #[serde(flatten)]
+    pub last_removal: Option<LastRemoval>,
     /// By this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_put_back: Option<Timestamp>,
@@ -101,6 +101,25 @@ pub struct RuleStatus {
     /// Why the rule's condition cannot be written now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publish_failure: Option<String>,
+}
+
+/// In JSON, its fields are beside those of the rule.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LastRemoval {
+    #[serde(rename = "lastRemoval")]
+    pub time: Timestamp,
+    /// Since the agent first saw the taint.
+    #[serde(
+        rename = "lastRemovalWaitedSeconds",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub waited_seconds: Option<f64>,
+    /// The gate that was the last to open. `None` if each was open at its first evaluation, or one was not open.
+    #[serde(
+        rename = "lastRemovalLastGate",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub last_gate: Option<String>,
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::node::writes::Denied;
 use crate::rate_limit::TokenBucket;
 use crate::rule::publication::{ConditionWrite, Publication};
 use crate::rule::{Decision, Notification, PublishedCondition, RuleEvent, RuleState};
-use crate::status::RuleStatus;
+use crate::status::{LastRemoval, RuleStatus};
 
 pub(super) struct RuleRunner {
     pub(super) state: RuleState,
@@ -29,7 +29,7 @@ pub(super) struct RuleRunner {
     notifier: Notifier,
     /// When the decision last changed.
     since: Timestamp,
-    last_removal: Option<Timestamp>,
+    last_removal: Option<LastRemoval>,
     last_put_back: Option<Timestamp>,
     /// A taint that flaps must not fill the log.
     allowance: TokenBucket,
@@ -198,7 +198,7 @@ impl RuleRunner {
             overdue: self.state.is_overdue(),
             dry_run: rule.dry_run,
             gates: self.gates.status().cloned().collect(),
-            last_removal: self.last_removal,
+            last_removal: self.last_removal.clone(),
             last_put_back: self.last_put_back,
             denied: self.state.denial().map(str::to_owned),
             publish_failure: self.publication.failure().map(str::to_owned),
@@ -212,7 +212,8 @@ impl RuleRunner {
         events: impl IntoIterator<Item = RuleEvent>,
     ) {
         for event in events {
-            let is_reported = match &event {
+            let notification = self.notification(event);
+            let is_reported = match &notification.event {
                 RuleEvent::Tainted
                 | RuleEvent::RemovedByOther { .. }
                 | RuleEvent::RemovedUnanswered => self.allowance.try_take(now),
@@ -222,7 +223,11 @@ impl RuleRunner {
                 RuleEvent::Denied(denied) => denied.first,
                 // The agent's own changes are limited themselves.
                 RuleEvent::Removed { .. } => {
-                    self.last_removal = Some(Timestamp::now());
+                    self.last_removal = Some(LastRemoval {
+                        time: Timestamp::now(),
+                        waited_seconds: notification.waited_seconds(),
+                        last_gate: notification.last_gate.clone(),
+                    });
                     true
                 }
                 RuleEvent::PutBack => {
@@ -231,7 +236,6 @@ impl RuleRunner {
                 }
                 RuleEvent::Undone { .. } => true,
             };
-            let notification = self.notification(event);
             self.notifier.notify(&notification, is_reported);
         }
         if before != self.state.decision() {
@@ -247,6 +251,7 @@ impl RuleRunner {
             dry_run: rule.dry_run,
             node_uid: self.state.uid().map(str::to_owned),
             waits_for: self.state.waits_for(self.gates.waits_for()),
+            last_gate: self.gates.last_to_open().map(str::to_owned),
             event,
         }
     }

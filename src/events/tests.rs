@@ -10,6 +10,7 @@ fn notification(event: RuleEvent) -> Notification {
         dry_run: false,
         node_uid: Some("u".into()),
         waits_for: "agent: 503".into(),
+        last_gate: None,
         event,
     }
 }
@@ -32,19 +33,19 @@ fn deadline(action: DeadlineAction) -> RuleEvent {
 
 #[test]
 fn each_notification_with_an_event_describes_what_happened() {
-    let removed = |value| RuleEvent::Removed {
+    let removed = |value, since_seen| RuleEvent::Removed {
         taint: taint(value),
-        since_seen: None,
+        since_seen,
         since_ready: None,
     };
     let table = [
         (
-            removed(None),
+            removed(None, Some(Duration::from_millis(12_345))),
             Reason::TaintRemoved,
-            "Removed the taint k:NoSchedule (rule cni)",
+            "Removed the taint k:NoSchedule (rule cni) after 12.3 s",
         ),
         (
-            removed(Some("v")),
+            removed(Some("v"), None),
             Reason::TaintRemoved,
             "Removed the taint k=v:NoSchedule (rule cni)",
         ),
@@ -120,6 +121,34 @@ fn each_notification_with_an_event_describes_what_happened() {
         assert_eq!(event.reason, reason);
         assert_eq!(event.type_, kind);
         assert_eq!(event.action, action);
+    }
+}
+
+#[test]
+fn a_removal_has_its_wait_and_the_last_gate_and_short_waits_are_repetitions() {
+    let note = |waited, last_gate: Option<&str>| {
+        let removed = RuleEvent::Removed {
+            taint: taint(None),
+            since_seen: Some(Duration::from_millis(waited)),
+            since_ready: None,
+        };
+        let notification = Notification {
+            last_gate: last_gate.map(Into::into),
+            ..notification(removed)
+        };
+        event(&notification).unwrap().note.unwrap()
+    };
+    for (waited, words) in [
+        (0, "in less than 1 s"),
+        (999, "in less than 1 s"),
+        (1_000, "after 1.0 s"),
+        (12_345, "after 12.3 s"),
+        (3_600_000, "after 3600.0 s"),
+    ] {
+        let start = format!("Removed the taint k:NoSchedule (rule cni) {words}");
+        assert_eq!(note(waited, None), start);
+        let gate = "; gate \"agent\" was the last to open";
+        assert_eq!(note(waited, Some("agent")), start + gate);
     }
 }
 

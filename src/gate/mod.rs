@@ -4,6 +4,7 @@
 //! - When a probe runs, and how many answers make a state: `run/worker.rs`, `run/threshold.rs`.
 //! - The outcome of an `anyOf`: `run/group.rs`.
 //! - How a gate starts, stops and gets its log line: `run/runner.rs`.
+//! - Which gate was the last to open: `run/last_gate.rs`.
 //! - The state of all gates of a rule: `run/rule_gates.rs`. How long they must be open (`stableFor`): `crate::rule`.
 
 mod context;

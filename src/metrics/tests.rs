@@ -88,6 +88,7 @@ impl Scene {
             dry_run: false,
             node_uid: None,
             waits_for: String::new(),
+            last_gate: None,
             event,
         });
     }

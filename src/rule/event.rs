@@ -19,7 +19,31 @@ pub struct Notification {
     pub node_uid: Option<String>,
     /// What keeps the taint on the Node: the gates that are not open with their reasons or, if all are open, what else.
     pub waits_for: String,
+    /// The gate that was the last to open: see [`crate::gate::run::RuleGates::last_to_open`].
+    pub last_gate: Option<String>,
     pub event: RuleEvent,
+}
+
+impl Notification {
+    /// How long a removed taint was there, in seconds with three decimals: from when the agent first saw it. `None` for
+    /// other events.
+    pub fn waited_seconds(&self) -> Option<f64> {
+        let RuleEvent::Removed { since_seen, .. } = &self.event else {
+            return None;
+        };
+        since_seen.map(|waited| (waited.as_secs_f64() * 1000.0).round() / 1000.0)
+    }
+}
+
+/// The end of a sentence about a removal, with its [`Notification::waited_seconds`] and the gate that was the last to open.
+/// Short times are all the same, so that Events about a taint that comes back again and again are repetitions.
+pub fn wait_in_words(waited_seconds: Option<f64>, last_gate: Option<&str>) -> String {
+    let waited = waited_seconds.map(|waited| match waited {
+        ..1.0 => " in less than 1 s".into(),
+        _ => format!(" after {waited:.1} s"),
+    });
+    let gate = last_gate.map(|gate| format!("; gate {gate:?} was the last to open"));
+    waited.unwrap_or_default() + &gate.unwrap_or_default()
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::gate::run::GateStatus;
-use crate::status::{ApiStatus, ConfigurationStatus, NodeStatus, PolicyStatus, RuleStatus, Status};
+use crate::rule::wait_in_words;
+use crate::status::{
+    ApiStatus, ConfigurationStatus, LastRemoval, NodeStatus, PolicyStatus, RuleStatus, Status,
+};
 use crate::text::printable;
 
 /// The query of a page that reloads itself. By default it does not: a person who reads slowly, selects text or uses a
@@ -175,8 +178,8 @@ fn facts(rule: &RuleStatus, now: Timestamp) -> Markup {
             (fact("Not published", &html! { (shown(message)) }))
         }
         (fact("Last removal", &html! {
-            @match rule.last_removal {
-                Some(removal) => (then(removal, now)),
+            @match &rule.last_removal {
+                Some(removal) => { (then(removal.time, now)) "," (waited(removal)) },
                 None => "none since this process started",
             }
         }))
@@ -184,6 +187,11 @@ fn facts(rule: &RuleStatus, now: Timestamp) -> Markup {
             (fact("Last put-back", &then(put_back, now)))
         }
     }
+}
+
+fn waited(removal: &LastRemoval) -> String {
+    let gate = removal.last_gate.as_deref();
+    shown(&wait_in_words(removal.waited_seconds, gate))
 }
 
 fn gates(rule: &RuleStatus, now: Timestamp) -> Markup {

@@ -28,7 +28,11 @@ pub(crate) fn status(rules: usize) -> Status {
             gate("agent", State::Closed, "status 503"),
             gate("driver", State::Unknown, "not evaluated yet"),
         ],
-        last_removal: Some(time),
+        last_removal: Some(LastRemoval {
+            time,
+            waited_seconds: Some(12.345),
+            last_gate: Some("agent".into()),
+        }),
         last_put_back: Some(time),
         denied: Some("403: not allowed".into()),
         publish_failure: Some("403: no condition".into()),

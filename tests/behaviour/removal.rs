@@ -1,5 +1,7 @@
 //! The removal of a taint when its gates open.
 
+mod waited;
+
 use std::time::Duration;
 
 use testkit::agent::Agent;

@@ -182,7 +182,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
         "ebs.csi.aws.com/agent-not-ready:NoExecute",
         "example.com/gpu-not-ready:NoSchedule",
     ];
-    let Some(scene) = OnCluster::with("worker-1", &TAINTS, Gates::open().await).await else {
+    let Some(scene) = OnCluster::with("worker-1", &TAINTS, Gates::closed().await).await else {
         return;
     };
     let closed = HealthEndpoint::start(503).await.unwrap();
@@ -207,6 +207,11 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
     ));
     let _policy = keep_taint(&scene, "example.com/gpu-not-ready").await;
     let agent = scene.agent(&LISTEN);
+    for gate in ["agent", "device-plugin"] {
+        let is_closed = |line: &Value| line["gate"] == gate && line["state"] == "closed";
+        agent.wait_for_log(is_closed).await.unwrap();
+    }
+    scene.gates.health.set(200);
     let late = "the taint has been there for too long";
     for message in ["removed the taint", REFUSED, late] {
         agent.wait_for_message(message).await.unwrap();
@@ -236,6 +241,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
     for words in [
         "<title>worker-1 · untaint</title>",
         "1 of 3 rules done.",
+        "gate &quot;agent&quot; was the last to open",
         "seen, resourceVersion ",
         r#"<span class="mark good">watching</span>"#,
         &format!(r#"<h2 id="rule-0">cilium {done}</h2>"#),

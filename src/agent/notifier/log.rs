@@ -11,6 +11,7 @@ pub(super) fn write(notification: &Notification) {
         rule,
         taint,
         waits_for,
+        last_gate,
         event,
         ..
     } = notification;
@@ -18,7 +19,11 @@ pub(super) fn write(notification: &Notification) {
         RuleEvent::Tainted => info!(rule, taint, "saw the taint"),
         RuleEvent::Removed { taint, .. } => {
             let (key, value, effect) = parts(taint);
-            info!(rule, key, value, effect, "removed the taint");
+            let waited_seconds = notification.waited_seconds();
+            info!(
+                rule,
+                key, value, effect, waited_seconds, last_gate, "removed the taint"
+            );
         }
         RuleEvent::Undone { action, taint } => {
             let (key, value, effect) = parts(taint);

@@ -9,6 +9,7 @@ fn notification(rule: &str, event: RuleEvent) -> Notification {
         dry_run: false,
         node_uid: Some("u".into()),
         waits_for: String::new(),
+        last_gate: None,
         event,
     }
 }

@@ -1,6 +1,7 @@
 //! When and how gates are evaluated.
 
 mod group;
+mod last_gate;
 mod rule_gates;
 mod runner;
 mod threshold;

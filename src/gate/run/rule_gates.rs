@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
+use super::last_gate::last_to_open;
 use super::runner::{GateRunner, GateStatus};
 use crate::config::Rule;
 use crate::gate::report::Update;
@@ -54,6 +55,13 @@ impl RuleGates {
             .map(|gate| format!("{}: {}", gate.name, gate.message))
             .collect();
         gates.join("; ")
+    }
+
+    /// The last gate to open in this round. `None` if one is not open, if each was open at its first evaluation, and if there
+    /// are no gates.
+    pub fn last_to_open(&self) -> Option<&str> {
+        let gates = self.gates.iter();
+        last_to_open(gates.map(|gate| (gate.spec.name(), gate.opening)))
     }
 
     /// Whether each has been evaluated in this round.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tracing::{debug, info};
 
+use super::last_gate::Opening;
 use super::{group, worker};
 use crate::config::{Check, Gate};
 use crate::gate::probe::lock::ProbeLock;
@@ -36,6 +37,8 @@ pub(super) struct GateRunner {
     locks: Vec<ProbeLock>,
     /// `None` while the gate is at rest.
     run: Option<Run>,
+    /// In the round under way.
+    pub(super) opening: Opening,
     pub(super) status: GateStatus,
     /// A gate that flaps must not fill the log.
     log_lines: TokenBucket,
@@ -66,6 +69,7 @@ impl GateRunner {
             outcomes,
             locks: checks.iter().map(|_| ProbeLock::default()).collect(),
             run: None,
+            opening: Opening::default(),
             log_lines: TokenBucket::LOG_LINES,
         }
     }
@@ -77,6 +81,7 @@ impl GateRunner {
         }
         // Ends an earlier round first, with its connections, processes and watches.
         self.run = None;
+        self.opening = Opening::default();
         self.outcomes.fill(Outcome::Unevaluated);
         let id = RunId::next();
         let mut tasks = JoinSet::new();
@@ -151,6 +156,8 @@ impl GateRunner {
     /// Logs a new state or message.
     fn update_status(&mut self, now: Instant) {
         let outcome = group::outcome(&self.spec, &self.outcomes);
+        self.opening
+            .observe(now, outcome.is_open(), self.is_evaluated());
         let changed = self.status.state != outcome.state();
         if !changed && self.status.message == outcome.message() {
             return;

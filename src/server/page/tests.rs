@@ -136,7 +136,7 @@ fn every_page_is_well_formed_and_complete() {
             "longer than the rule's deadline",
             "403: not allowed",
             "Not published403: no condition",
-            "Last removal2026-01-02T03:04:05Z (4 min ago)",
+            "Last removal2026-01-02T03:04:05Z (4 min ago), after 12.3 s; gate \"agent\" was the last to open",
             "Last put-back2026-01-02T03:04:05Z (4 min ago)",
             "Gates of rule-0",
             "conflistopen 4 min ago10-demo.conflist",

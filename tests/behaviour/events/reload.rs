@@ -1,6 +1,8 @@
 //! A new configuration while the agent runs.
 
-use super::{EVENTS, ON, READY, all, event, scene, wait_for_event};
+use serde_json::Value;
+
+use super::{EVENTS, ON, READY, all, event, removed_taint, scene, wait_for_event};
 use crate::scene::TAINT;
 
 const RELOADED: &str = "reloaded the configuration";
@@ -31,13 +33,14 @@ async fn events_are_switched_on_and_off_while_the_agent_runs() {
         }
     }
     // Events are sent in order, so these are all.
-    let note = |rule: &str| format!("Removed the taint {TAINT} (rule {rule})");
-    event(cluster, name, |event| event["note"] == note("again")).await;
-    let removed = |rule: &str| ("TaintRemoved".to_owned(), note(rule));
-    assert_eq!(
-        all(cluster, name).await,
-        [removed("again"), removed("ready")]
-    );
+    let removed = |rule: &str| format!("{TAINT} (rule {rule})");
+    let is_last = |event: &Value| {
+        event["reason"] == "TaintRemoved" && removed_taint(&event["note"]) == removed("again")
+    };
+    event(cluster, name, is_last).await;
+    let all = all(cluster, name).await.into_iter();
+    let all: Vec<_> = all.map(|(_, note)| removed_taint(&note.into())).collect();
+    assert_eq!(all, [removed("again"), removed("ready")]);
     let requests = scene.requests().await;
     let events = requests.iter().filter(|it| it.uri.starts_with(EVENTS));
     assert_eq!(events.count(), 2, "the second removal has no Event");
