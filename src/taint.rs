@@ -3,15 +3,18 @@
 //! Two taints are the same if key and effect are (`Taint.MatchTaint`, k8s.io/api core/v1); a missing value and an
 //! empty one are the same value.
 
+mod owners;
+
 use std::fmt;
 
 use k8s_openapi::api::core::v1::Taint;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::syntax::{Form, LABEL_VALUE, QUALIFIED_NAME};
 use crate::text::quoted;
+
+pub use owners::{OWNERS, Owner};
 
 /// The effects that the API server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -37,28 +40,11 @@ impl Effect {
     }
 }
 
-/// Domains of keys, and which component removes their taints.
-const OWNED: [(&str, &str); 4] = [
-    (
-        "node.kubernetes.io",
-        "the kubelet and the node lifecycle controller",
-    ),
-    (
-        "node.cloudprovider.kubernetes.io",
-        "the cloud controller manager",
-    ),
-    (
-        "node-role.kubernetes.io",
-        "the program that gives nodes their roles",
-    ),
-    ("karpenter.sh", "Karpenter"),
-];
-
 /// Which taints a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TaintMatcher {
     /// The taint's key, matched exactly.
-    #[schemars(transform = Form(&QUALIFIED_NAME), transform = refuse_owned)]
+    #[schemars(transform = Form(&QUALIFIED_NAME), transform = owners::refuse)]
     pub key: String,
     /// If left out, any value matches. `""` matches only a taint without a value.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,13 +105,6 @@ impl fmt::Display for TaintMatcher {
     }
 }
 
-/// For the schema: keys in [`OWNED`] domains.
-fn refuse_owned(key: &mut Schema) {
-    let domains = OWNED.map(|(domain, _)| domain.replace('.', r"\."));
-    let owned = format!("^({})/", domains.join("|"));
-    key.insert("not".into(), json!({"pattern": owned}));
-}
-
 /// Reads `KEY[=VALUE][:EFFECT]`, as `kubectl taint` writes it. `KEY=` asks for the empty value, `KEY` for any.
 ///
 /// The error is a sentence for the person who typed it.
@@ -149,14 +128,8 @@ fn split(text: &str, separator: char) -> (&str, Option<&str>) {
 
 pub(crate) fn parse_key(key: &str) -> Result<String, String> {
     QUALIFIED_NAME.check(key)?;
-    let domain = key.split_once('/').map(|(domain, _)| domain);
-    match OWNED.iter().find(|(owned, _)| domain == Some(owned)) {
-        Some((_, owner)) => Err(format!(
-            "must not be {}: only {owner} may remove this taint",
-            quoted(key)
-        )),
-        None => Ok(key.to_owned()),
-    }
+    owners::check(key)?;
+    Ok(key.to_owned())
 }
 
 pub(crate) fn parse_effect(name: &str) -> Result<Effect, String> {
@@ -173,127 +146,4 @@ pub(crate) fn effects() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn taint(key: &str, value: Option<&str>, effect: Effect) -> Taint {
-        Taint {
-            key: key.into(),
-            value: value.map(Into::into),
-            effect: effect.as_str().into(),
-            time_added: None,
-        }
-    }
-
-    fn matcher(key: &str, value: Option<&str>, effect: Option<Effect>) -> TaintMatcher {
-        TaintMatcher {
-            key: key.into(),
-            value: value.map(Into::into),
-            effect,
-        }
-    }
-
-    #[test]
-    fn a_matcher_with_only_a_key_matches_every_value_and_effect_of_that_key_alone() {
-        let any = matcher("k", None, None);
-        assert!(any.matches(&taint("k", None, Effect::NoExecute)));
-        assert!(any.matches(&taint("k", Some("true"), Effect::NoSchedule)));
-        assert!(!any.matches(&taint("k2", None, Effect::NoSchedule)));
-    }
-
-    #[test]
-    fn a_missing_value_and_an_empty_one_are_the_same_value() {
-        let empty = matcher("k", Some(""), None);
-        assert!(empty.matches(&taint("k", None, Effect::NoSchedule)));
-        assert!(empty.matches(&taint("k", Some(""), Effect::NoSchedule)));
-        assert!(!empty.matches(&taint("k", Some("true"), Effect::NoSchedule)));
-    }
-
-    #[test]
-    fn a_named_effect_matches_that_effect_alone() {
-        let one = matcher("k", None, Some(Effect::NoSchedule));
-        assert!(one.matches(&taint("k", None, Effect::NoSchedule)));
-        assert!(!one.matches(&taint("k", None, Effect::NoExecute)));
-    }
-
-    #[test]
-    fn matchers_overlap_unless_they_ask_different_keys_values_or_effects() {
-        let any = matcher("k", None, None);
-        let valued = matcher("k", Some("a"), None);
-        let effect = matcher("k", None, Some(Effect::NoExecute));
-        assert!(any.overlaps(&valued) && valued.overlaps(&effect) && effect.overlaps(&any));
-        assert!(!valued.overlaps(&matcher("k", Some("b"), None)));
-        assert!(!effect.overlaps(&matcher("k", None, Some(Effect::NoSchedule))));
-        assert!(!any.overlaps(&matcher("other", None, None)));
-    }
-
-    #[test]
-    fn a_taint_is_read_as_kubectl_writes_it_and_displayed_the_same() {
-        for (text, value, effect) in [
-            ("example.com/a", None, None),
-            ("example.com/a=", Some(""), None),
-            ("example.com/a=b", Some("b"), None),
-            ("example.com/a:NoExecute", None, Some(Effect::NoExecute)),
-            (
-                "example.com/a=:NoSchedule",
-                Some(""),
-                Some(Effect::NoSchedule),
-            ),
-            (
-                "example.com/a=b:PreferNoSchedule",
-                Some("b"),
-                Some(Effect::PreferNoSchedule),
-            ),
-        ] {
-            let taint = parse_taint(text).unwrap();
-            assert_eq!(taint.key, "example.com/a");
-            assert_eq!(taint.value.as_deref(), value, "{text}");
-            assert_eq!(taint.effect, effect, "{text}");
-            assert_eq!(taint.to_string(), text);
-        }
-    }
-
-    #[test]
-    fn a_taint_that_kubernetes_would_refuse_is_an_error_that_names_the_part() {
-        for (text, part) in [
-            ("", "its key must be"),
-            ("a b", "its key must be"),
-            ("a=b=c", "its value must be"),
-            (
-                "a=b:",
-                "its effect must be one of NoSchedule, PreferNoSchedule, NoExecute, or left out for any, not \"\"",
-            ),
-            ("a:noexecute", "its effect must be"),
-            ("a:NoExecute:x", "its effect must be"),
-            ("example.com/a:NoExecute-", "its effect must be"),
-        ] {
-            let message = parse_taint(text).unwrap_err();
-            assert!(message.starts_with(part), "{text}: {message}");
-        }
-    }
-
-    #[test]
-    fn keys_of_others_are_refused_naming_the_owner_and_similar_ones_are_not() {
-        for (key, owner) in [
-            ("node.kubernetes.io/not-ready", "kubelet"),
-            (
-                "node.cloudprovider.kubernetes.io/uninitialized",
-                "cloud controller manager",
-            ),
-            ("node-role.kubernetes.io/control-plane", "roles"),
-            ("karpenter.sh/unregistered", "Karpenter"),
-        ] {
-            let message = parse_taint(key).unwrap_err();
-            assert!(message.contains(owner), "{key}: {message}");
-        }
-        for key in [
-            "startup-taint.cluster-autoscaler.kubernetes.io/x",
-            "readiness.k8s.io/x",
-            "node.cilium.io/agent-not-ready",
-            "x.karpenter.sh/y",
-            "karpenter.sh",
-        ] {
-            assert!(parse_taint(key).is_ok(), "{key}");
-        }
-    }
-}
+mod tests;

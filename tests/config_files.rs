@@ -112,7 +112,9 @@ fn strings_and_numbers_that_look_like_something_else_read_the_same_when_shown() 
         "\u{7f}",
         "é😀",
     ];
-    let numbers = [0.0, -0.0, 100.0, 1e300, 1e-7, 0.1, 1e21];
+    let numbers = [
+        0.0, -0.0, 100.0, 1e300, 1e-7, 0.1, 1e15, 1e16, 1e19, 2e19, 1e20, 1e21, 1e22,
+    ];
     let mut check = "http://localhost".parse::<HttpGet>().unwrap();
     check.expect.json = BTreeMap::from([
         ("/strings".into(), serde_json::json!(strings.as_slice())),

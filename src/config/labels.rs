@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 
 use schemars::Schema;
 
-use super::read::Cursor;
+use super::read::{Cursor, Value};
 use crate::syntax::{LABEL_VALUE, QUALIFIED_NAME};
 
 pub(super) fn read(cursor: &Cursor<'_>) -> Option<BTreeMap<String, String>> {
-    let labels = cursor.entries()?.into_iter().map(|(key, value)| {
+    let entries = cursor.entries("; write each label as KEY: VALUE")?;
+    let labels = entries.into_iter().map(|(key, value)| {
+        if let Value::List(_) | Value::Map(_) = value.value() {
+            // A selector of another object may have matchLabels or matchExpressions here.
+            value.report("must be the value of a label: write each label directly as KEY: VALUE");
+            return None;
+        }
         if let Err(message) = QUALIFIED_NAME.check(key) {
             value.report_key(format!("its key {message}"));
         }

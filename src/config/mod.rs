@@ -115,6 +115,10 @@ impl Configuration {
             // It may be another file by mistake, such as a token or a key.
             return root.secret().mismatch("a mapping");
         }
+        if let Some(kind) = root.get("kind").filter(|kind| kind.is("ConfigMap")) {
+            kind.report("is ConfigMap: give untaint the text under data, and not the ConfigMap");
+            return None;
+        }
         root.mapping("the file", |fields| {
             let mut is_foreign = false;
             for (name, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {

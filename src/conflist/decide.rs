@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::Network;
 use super::names::{printable_name, printable_names};
+use super::{Network, version};
 use crate::config::CniConfig;
 
 /// The message has the reasons of so many files, and counts the others.
@@ -57,7 +57,7 @@ pub fn decide(
     })?;
     let first_described = describe(&first_path, &first_valid.network);
     let mismatch = match meets(expected, boot, &first_valid) {
-        Ok(()) => return Ok(first_described + &warning(expected, &first_valid.network)),
+        Ok(()) => return Ok(first_described + &warnings(expected, &first_valid.network)),
         Err(mismatch) => format!("{}: {mismatch}", first_path.display()),
     };
     if expected.first || !has_expectations(expected) {
@@ -67,7 +67,8 @@ pub fn decide(
     for candidate in candidates {
         let accepted = candidate.content.and_then(|file| {
             meets(expected, boot, &file)?;
-            Ok(describe(&dir.join(&candidate.file), &file.network))
+            let described = describe(&dir.join(&candidate.file), &file.network);
+            Ok(described + &warnings(expected, &file.network))
         });
         match accepted {
             Ok(described) => {
@@ -148,13 +149,16 @@ fn runtime_default(network: &Network) -> Option<&'static str> {
     }
 }
 
-fn warning(expected: &CniConfig, network: &Network) -> String {
-    match runtime_default(network) {
-        Some(origin) if !has_expectations(expected) => {
-            format!("; warning: this is {origin}, so name the expected network or plugins")
-        }
-        _ => String::new(),
-    }
+fn warnings(expected: &CniConfig, network: &Network) -> String {
+    let default = runtime_default(network).filter(|_| !has_expectations(expected));
+    let default =
+        default.map(|origin| format!("this is {origin}, so name the expected network or plugins"));
+    let warnings = default
+        .into_iter()
+        .chain(version::warning(&network.version));
+    warnings.fold(String::new(), |text, warning| {
+        text + "; warning: " + &warning
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ mod decide;
 mod names;
 mod network;
 mod shape;
+mod template;
+mod version;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -1,15 +1,15 @@
 //! One configuration file, read as libcni reads it.
 //!
 //! Of two equal keys the last one counts, as in Go. Stricter than Go: no invalid UTF-8, no unpaired surrogates, 128 levels
-//! instead of 10,000, and one spelling of a key.
+//! instead of 10,000, and one spelling of a key. Stricter than libcni: no version that is none, no unexpanded templates.
 
 use std::ffi::OsStr;
 
 use serde_json::{Map, Value};
 
-use super::has_extension;
 use super::names::printable_name;
 use super::shape::{Shape, text};
+use super::{has_extension, template, version};
 use crate::syntax::NETWORK_NAME;
 
 /// `types.PluginConf` (libcni `pkg/types/types.go`): a wrong type in any of these fields fails the whole file.
@@ -43,6 +43,8 @@ const PLUGIN: Shape = Shape::Struct(&[
 pub struct Network {
     /// Follows the SPEC's name rule.
     pub name: String,
+    /// The version of the CNI specification that the plugins get. Empty if there is none, which means 0.1.0.
+    pub version: String,
     /// The `type` of each plugin, in the order of the chain.
     pub plugins: Vec<String>,
     /// libcni appends the plugins of `<dir>/<name>/*.conf`.
@@ -76,7 +78,7 @@ impl Network {
         let list = value.as_object().ok_or("must be a JSON object")?;
         let name = list.get("name").ok_or("no `name`")?;
         let name = name.as_str().ok_or("`name` must be a string")?;
-        check_versions(list)?;
+        let version = version::of_list(list)?;
         flag(list, "disableCheck")?;
         flag(list, "disableGC")?;
         let inlined_only = flag(list, "loadOnlyInlinedPlugins")?;
@@ -89,6 +91,7 @@ impl Network {
         };
         Ok(Self {
             name: name.to_owned(),
+            version,
             plugins,
             appends_directory: !inlined_only,
         })
@@ -103,6 +106,7 @@ impl Network {
         let name = text(value, "name").ok_or("no `name`")?;
         Ok(Self {
             name: name.to_owned(),
+            version: version::of_plugin(text(value, "cniVersion"))?,
             plugins: vec![plugin],
             appends_directory: false,
         })
@@ -118,7 +122,15 @@ fn json(contents: &[u8]) -> Result<Value, String> {
     if contents.trim_ascii().is_empty() {
         return Err("the file is empty".into());
     }
-    serde_json::from_slice(contents).map_err(|error| format!("not valid JSON: {error}"))
+    let value = serde_json::from_slice(contents).map_err(|error| {
+        let fault = format!("not valid JSON: {error}");
+        match template::check_text(&String::from_utf8_lossy(contents)) {
+            Ok(()) => fault,
+            Err(cause) => format!("{fault}; {cause}"),
+        }
+    })?;
+    template::check(&value)?;
+    Ok(value)
 }
 
 fn plugin(value: &Value) -> Result<String, String> {
@@ -139,39 +151,6 @@ fn inlined(plugins: &Value) -> Result<Vec<String>, String> {
         .enumerate()
         .map(|(index, value)| plugin(value).map_err(|fault| format!("plugin {index}: {fault}")))
         .collect()
-}
-
-/// libcni parses versions only where it has several to choose from.
-fn check_versions(list: &Map<String, Value>) -> Result<(), String> {
-    let version = match list.get("cniVersion") {
-        None => "",
-        Some(version) => version.as_str().ok_or("`cniVersion` must be a string")?,
-    };
-    let Some(versions) = list.get("cniVersions") else {
-        return Ok(());
-    };
-    let versions = versions.as_array().ok_or("`cniVersions` must be a list")?;
-    for each in versions {
-        let each = each
-            .as_str()
-            .ok_or("`cniVersions` must have strings only")?;
-        check_version("cniVersions", each)?;
-    }
-    check_version("cniVersion", version)
-}
-
-/// `ParseVersion` (libcni `pkg/version/plugin.go`): one to three numbers, or nothing at all.
-fn check_version(key: &str, version: &str) -> Result<(), String> {
-    let mut parts = version.split('.');
-    let is_number = |part: &str| part.parse::<i64>().is_ok();
-    if version.is_empty() || parts.by_ref().take(3).all(is_number) && parts.next().is_none() {
-        Ok(())
-    } else {
-        let version = printable_name(version);
-        Err(format!(
-            "`{key}` has \"{version}\", which is not a valid version"
-        ))
-    }
 }
 
 /// A boolean, or one written as a string in any case.

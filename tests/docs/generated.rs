@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use untaint::config;
 
-use crate::{REFERENCE, at_root, reference};
+use crate::{REFERENCE, at_root, owners, reference};
 
 /// The files that `untaint manifests` writes, by its arguments.
 const MANIFESTS: [(&str, &str); 6] = [
@@ -55,7 +55,7 @@ fn assert_generated(path: &str, expected: &str) {
 fn the_schema_and_the_tables_of_the_reference_are_what_the_types_give() {
     let schema = config::schema::generate();
     let page = fs::read_to_string(at_root(REFERENCE)).unwrap();
-    let page = reference::with_tables(&page, schema.as_value());
+    let page = owners::with_table(&reference::with_tables(&page, schema.as_value()));
     assert_generated(
         "src/config/schema.json",
         &format!("{:#}\n", schema.as_value()),

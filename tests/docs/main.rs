@@ -9,6 +9,7 @@
 mod document;
 mod generated;
 mod layers;
+mod owners;
 mod reference;
 mod schema;
 
@@ -203,7 +204,7 @@ fn every_path_in_the_map_of_the_code_is_there() {
 }
 
 /// The failures of other projects, each of which needs a test here.
-const FAILURES: &str = "A1 A2 A3 A4 A5 A6 A7 A9 A10 A11 A12 A13 A14 A15 A16 A17 A18 A19 A21 A22 A23 A25 A26 A27 A28 B1 B2 B3 B4 B5 B6 B7 B8 B9 B12 B13 B15 B16 B17 B19 B20 B21 B22 B23 B24 B25 B27 B28 B29 B30 B31 B33 C2 C4 C7 C9 C11 D1 D2 D3 D4 D9 D26 D27 D28 D29";
+const FAILURES: &str = "A1 A2 A3 A4 A5 A6 A7 A9 A10 A11 A12 A13 A14 A15 A16 A17 A18 A19 A21 A22 A23 A25 A26 A27 A28 B1 B2 B3 B4 B5 B6 B7 B8 B9 B12 B13 B15 B16 B17 B19 B20 B21 B22 B23 B24 B25 B27 B28 B29 B30 B31 B33 C2 C4 C7 C9 C11 D1 D2 D3 D4 D9 D10 D11 D26 D27 D28 D29 D37";
 
 #[test]
 fn every_failure_of_others_has_its_test() {

@@ -9,13 +9,13 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value, json};
-use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy};
+use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 use untaint::config;
 
 use crate::{at_root, yaml_files};
 
 /// Why a schema cannot find a problem, and the parser's words for such problems.
-const BEYOND: [(&str, &[&str]); 3] = [
+const BEYOND: [(&str, &[&str]); 4] = [
     (
         "JSON has no field twice, and no keys but strings",
         &["appears twice", "a key must be a string"],
@@ -29,6 +29,13 @@ const BEYOND: [(&str, &[&str]); 3] = [
             "names a condition that the gates of the same rule wait for",
             "names a condition to which a gate of the rule in line",
             "puts back the same taint as the rule in line",
+        ],
+    ),
+    (
+        "JSON has no such numbers, and its readers round large integers",
+        &[
+            "must be a finite number",
+            "must be an integer of at most 64 bits",
         ],
     ),
     (
@@ -72,6 +79,7 @@ fn instance(text: &str) -> Option<Value> {
         leading_zero_numbers_as_strings: true,
         underscored_numbers_as_strings: true,
         reject_unsupported_tags: true,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
     };
     serde_yaml::from_str_with_options(text, options).ok()
 }

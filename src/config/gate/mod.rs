@@ -194,7 +194,7 @@ impl Gate {
     }
 
     fn read(cursor: &Cursor<'_>, names: &mut Names) -> Option<Self> {
-        if cursor.has("anyOf") {
+        if cursor.get("anyOf").is_some() {
             return Group::read(cursor, names).map(Self::AnyOf);
         }
         cursor.mapping("a gate", |fields| {

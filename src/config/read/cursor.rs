@@ -2,43 +2,18 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::problem::{Problem, Problems};
-use super::tree::{self, Node, Value};
+use super::advice;
+use super::problem::Problem;
+use super::tree::{Node, Value};
 use crate::syntax::{ABSOLUTE_PATH, Syntax};
 use crate::text::{excerpt, quoted};
 
-/// Reads a text with `read`.
-pub(crate) fn document<T>(
-    text: &str,
-    read: impl FnOnce(&Cursor<'_>) -> Option<T>,
-) -> Result<T, Problems> {
-    let node = tree::read(text).map_err(|problem| Problems::new(vec![problem]))?;
-    let source = Source {
-        text,
-        problems: RefCell::default(),
-    };
-    let value = read(&Cursor {
-        source: &source,
-        node: &node,
-        key: None,
-        path: String::new(),
-        is_secret: false,
-    });
-    let problems = source.problems.take();
-    match value {
-        Some(value) if problems.is_empty() => Ok(value),
-        _ => Err(Problems::new(problems)),
-    }
-}
-
 /// What all cursors into one text share.
-struct Source<'t> {
-    text: &'t str,
-    problems: RefCell<Vec<Problem>>,
+pub(super) struct Source<'t> {
+    pub(super) text: &'t str,
+    pub(super) problems: RefCell<Vec<Problem>>,
 }
 
 /// A value in the tree.
@@ -54,6 +29,17 @@ pub(crate) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
+    /// The whole document.
+    pub(super) fn root(source: &'t Source<'t>, node: &'t Node) -> Self {
+        Self {
+            source,
+            node,
+            key: None,
+            path: String::new(),
+            is_secret: false,
+        }
+    }
+
     /// A value below this one.
     fn below(&self, key: Option<&'t Node>, node: &'t Node, path: String) -> Self {
         Self {
@@ -115,14 +101,31 @@ impl<'t> Cursor<'t> {
         &self.node.value
     }
 
+    /// Its name, if it is a field.
+    fn name(&self) -> Option<&'t str> {
+        match &self.key?.value {
+            Value::String(name) => Some(name),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.node.value, Value::Null)
     }
 
-    /// Whether this is a mapping with the field `name`.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    /// The field `name`, if this is a mapping with it.
+    pub(crate) fn get(&self, name: &str) -> Option<Self> {
+        let Value::Map(pairs) = self.value() else {
+            return None;
+        };
         let is_it = |key: &Node| matches!(&key.value, Value::String(text) if text == name);
-        matches!(self.value(), Value::Map(pairs) if pairs.iter().any(|(key, _)| is_it(key)))
+        let (key, node) = pairs.iter().find(|(key, _)| is_it(key))?;
+        Some(self.below(Some(key), node, self.path_of(name)))
+    }
+
+    /// Whether this is the string `text`.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        matches!(self.value(), Value::String(own) if own == text)
     }
 
     /// Reports that the value is not `expected`, and what it is.
@@ -143,8 +146,17 @@ impl<'t> Cursor<'t> {
         }
     }
 
+    /// The text of a scalar for advice, unless it is secret.
+    fn shown(&self) -> Option<&'t str> {
+        match self.value() {
+            _ if self.is_secret => None,
+            Value::String(text) => Some(text),
+            _ => self.spelling(),
+        }
+    }
+
     /// A scalar as the text spells it: `1.10` stays `1.10`.
-    fn spelling(&self) -> Option<&'t str> {
+    pub(super) fn spelling(&self) -> Option<&'t str> {
         let span = self.node.defined.span();
         let start = usize::try_from(span.byte_offset()?).ok()?;
         let length = usize::try_from(span.byte_len()?).ok()?;
@@ -159,10 +171,10 @@ impl<'t> Cursor<'t> {
     fn string_of(&self, subject: &str) -> Option<&'t str> {
         match self.value() {
             Value::String(text) => return Some(text),
-            Value::Bool(_) | Value::Number(_) if self.is_secret => {
+            Value::Bool(_) | Value::Number(_) | Value::NotFinite if self.is_secret => {
                 self.report(format!("{subject}must be a string; quote it"));
             }
-            Value::Bool(_) | Value::Number(_) => {
+            Value::Bool(_) | Value::Number(_) | Value::NotFinite => {
                 let spelling = quoted(self.spelling().unwrap_or_default());
                 self.report(format!("{subject}must be a string; quote it: {spelling}"));
             }
@@ -208,35 +220,17 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    pub(crate) fn whole_number(&self, range: &RangeInclusive<u32>) -> Option<u32> {
-        let bounds = format!("between {} and {}", range.start(), range.end());
-        match self.value() {
-            Value::Number(number) if !number.is_f64() => number
-                .as_u64()
-                .and_then(|number| u32::try_from(number).ok())
-                .filter(|number| range.contains(number))
-                .or_else(|| self.mismatch(&bounds)),
-            _ => self.mismatch(&format!("a whole number {bounds}")),
-        }
-    }
-
-    /// Seconds, with or without a fraction.
-    pub(crate) fn seconds(&self, range: &RangeInclusive<f64>) -> Option<Duration> {
-        let bounds = format!("between {} and {} seconds", range.start(), range.end());
-        match self.value() {
-            Value::Number(number) => number
-                .as_f64()
-                .filter(|seconds| range.contains(seconds))
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-                .or_else(|| self.mismatch(&bounds)),
-            _ => self.mismatch(&format!("a number {bounds}")),
-        }
+    /// What to write instead of a value that is not a mapping, which must be `what`.
+    pub(super) fn advice(&self, what: &str) -> String {
+        advice::for_mapping(what, self.value(), self.shown())
     }
 
     /// The items of a list that `read` accepts.
     pub(crate) fn list<T>(&self, mut read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
         let Value::List(nodes) = self.value() else {
-            return self.mismatch("a list");
+            let advice = advice::for_list(self.name(), self.value(), self.shown());
+            self.report(format!("must be a list{}{advice}", self.contrast()));
+            return None;
         };
         let items = nodes.iter().enumerate().filter_map(|(index, node)| {
             read(&self.below(None, node, format!("{}[{index}]", self.path)))
@@ -257,10 +251,11 @@ impl<'t> Cursor<'t> {
         self.list(read)
     }
 
-    /// The entries of a mapping whose keys are strings and differ.
-    pub(crate) fn entries(&self) -> Option<Vec<(&'t str, Self)>> {
+    /// The entries of a mapping whose keys are strings and differ. `advice` is the end of the message for another value.
+    pub(crate) fn entries(&self, advice: &str) -> Option<Vec<(&'t str, Self)>> {
         let Value::Map(pairs) = self.value() else {
-            return self.mismatch("a mapping");
+            self.report(format!("must be a mapping{}{advice}", self.contrast()));
+            return None;
         };
         let mut lines = HashMap::new();
         let mut entries = Vec::new();

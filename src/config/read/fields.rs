@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::advice;
 use super::cursor::Cursor;
 use crate::syntax::DNS_LABEL;
 
@@ -15,14 +16,14 @@ impl<'t> Cursor<'t> {
     ) -> Option<T> {
         let mut fields = Fields {
             of: self,
-            rest: self.entries()?,
+            rest: self.entries(&self.advice(what))?,
             known: Vec::new(),
             lacks_value: false,
         };
         let value = read(&mut fields);
-        let known = fields.known();
-        for (_, field) in fields.rest {
-            field.report_key(format!("{what} has no such field; it has {known}"));
+        for (name, field) in fields.rest {
+            let advice = advice::for_field(what, name, &fields.known);
+            field.report_key(format!("{what} has no such field; {advice}"));
         }
         value.filter(|_| !fields.lacks_value)
     }

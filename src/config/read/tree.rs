@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
-use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy};
+use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_yaml::{Error, MessageFormatter, Options, Spanned, UserMessageFormatter};
 
 use super::problem::Problem;
@@ -18,6 +18,8 @@ pub(crate) enum Value {
     Null,
     Bool(bool),
     Number(Number),
+    /// `.inf`, `.nan`, or a number beyond the limits of a float.
+    NotFinite,
     String(String),
     List(Vec<Node>),
     /// In the order of the text; keys may be anything and may repeat.
@@ -51,6 +53,8 @@ fn options() -> Options {
         leading_zero_numbers_as_strings: true,
         underscored_numbers_as_strings: true,
         reject_unsupported_tags: true,
+        // `Cursor` reports them, with the paths of their fields.
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
     }
 }
@@ -59,13 +63,13 @@ fn options() -> Options {
 fn explain(error: &Error) -> String {
     match error {
         Error::MultipleDocuments { .. } => {
-            "a second document begins here; the file must have only one".into()
+            "a second document begins here; the file must have only one: move its rules into the first"
+                .into()
         }
         Error::MergeKeyNotAllowed { .. } => {
             "merge keys (<<) are not supported; write the fields out".into()
         }
-        // Both may be a secret without its quotes.
-        Error::NonFiniteFloat { .. } => "not a finite number".into(),
+        // It may be a secret without its quotes.
         Error::UnsupportedTag { .. } => {
             "tags are not supported; quote a text that begins with '!'".into()
         }
@@ -109,10 +113,8 @@ impl<'de> Visitor<'de> for ValueVisitor {
         Ok(Value::Number(value.into()))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("not a finite number"))
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::NotFinite, Value::Number))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {

@@ -23,7 +23,8 @@ fn list(file: &str, network: &str, plugins: &[&str]) -> Candidate {
         .iter()
         .map(|kind| serde_json::json!({ "type": kind }))
         .collect();
-    let contents = serde_json::json!({ "name": network, "plugins": plugins });
+    let contents =
+        serde_json::json!({ "name": network, "cniVersion": "1.0.0", "plugins": plugins });
     candidate(file, contents.to_string().as_bytes())
 }
 
@@ -210,4 +211,74 @@ fn files_are_read_only_as_far_as_needed_and_reasons_are_counted_beyond_a_few() {
         reason.ends_with("13.conflist: network n, not x; and 46 more files"),
         "{reason}"
     );
+}
+
+#[test]
+fn a_version_that_plugins_refuse_opens_with_a_warning() {
+    let open = |fields: &str| {
+        let contents = format!(r#"{{"name":"n"{fields},"plugins":[{{"type":"p"}}]}}"#);
+        decide(
+            &expected(None, &[]),
+            None,
+            [candidate("a.conflist", contents.as_bytes())],
+        )
+        .unwrap()
+    };
+    for version in [
+        "0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0",
+    ] {
+        for fields in [
+            format!(r#","cniVersion":"{version}""#),
+            format!(r#","cniVersions":["{version}"]"#),
+            // The runtime takes the newest one that it knows.
+            format!(r#","cniVersions":["{version}","2.0.0"]"#),
+            format!(r#","cniVersion":"9.9.9","cniVersions":["0.0.1","{version}"]"#),
+        ] {
+            assert_eq!(
+                open(&fields),
+                "/etc/cni/net.d/a.conflist: network n, plugins p",
+                "{fields}"
+            );
+        }
+    }
+    for fields in [
+        "",
+        r#","cniVersion":"""#,
+        r#","cniVersions":[]"#,
+        r#","cniVersions":["2.0.0"]"#,
+    ] {
+        let seen = open(fields);
+        assert!(
+            seen.contains("; warning: no `cniVersion`, which means 0.1.0"),
+            "{fields}: {seen}"
+        );
+    }
+    for (fields, version) in [
+        (r#","cniVersion":"1.2.0""#, "1.2.0"),
+        (r#","cniVersion":"2.0.0""#, "2.0.0"),
+        (r#","cniVersion":"1""#, "1"),
+        (r#","cniVersion":"1.0""#, "1.0"),
+        (r#","cniVersion":"01.0.0""#, "01.0.0"),
+        (r#","cniVersion":"0.3.2""#, "0.3.2"),
+        (r#","cniVersion":"9.9.9","cniVersions":["3.0.0"]"#, "9.9.9"),
+        (r#","cniVersion":"0.4.0","cniVersions":["1.0"]"#, "1.0"),
+    ] {
+        let seen = open(fields);
+        let warning = format!("; warning: `cniVersion` {version} is not a version of CNI");
+        assert!(seen.contains(&warning), "{fields}: {seen}");
+    }
+    // The one of a plugin in the list has no effect.
+    let inner =
+        br#"{"name":"n","cniVersion":"1.0.0","plugins":[{"type":"p","cniVersion":"banana"}]}"#;
+    let seen = decide(&expected(None, &[]), None, [candidate("a.conflist", inner)]).unwrap();
+    assert!(!seen.contains("warning"), "{seen}");
+    // So it is in a file that is expected although the runtime picks another one.
+    let first = candidate(
+        "a.conflist",
+        br#"{"name":"m","cniVersion":"1.0.0","plugins":[{"type":"p"}]}"#,
+    );
+    let second = candidate("b.conf", br#"{"name":"n","type":"p"}"#);
+    let seen = decide(&expected(Some("n"), &[]), None, [first, second]).unwrap();
+    assert!(seen.contains("warning: no `cniVersion`"), "{seen}");
+    assert!(seen.contains("the runtime picks another file"), "{seen}");
 }

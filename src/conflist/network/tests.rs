@@ -69,7 +69,7 @@ fn what_libcni_accepts_as_a_list_is_valid() {
     let valid = [
         format!(r#"{{"name":"n",{P}}}"#),
         format!(" \t\r\n{{\"name\":\"n\",{P}}} \n"),
-        format!(r#"{{"name":"0a_b.c-D","cniVersion":"not parsed",{P}}}"#),
+        format!(r#"{{"name":"0a_b.c-D","cniVersion":"7",{P}}}"#),
         format!(r#"{{"name":"n","cniVersion":"1","cniVersions":["0.4.0","1.0","","+9.9.9"],{P}}}"#),
         format!(r#"{{"name":"n","disableCheck":true,"disableGC":"FALSE","loadOnlyInlinedPlugins":"True",{P}}}"#),
         // The last one counts; keys of the list itself match exactly.
@@ -267,6 +267,58 @@ fn a_single_plugin_needs_a_type_and_a_name_and_is_no_list() {
         ] {
             let reason = parse(contents).expect_err(contents);
             assert!(reason.contains(fault), "{contents}: {reason}");
+        }
+    }
+}
+
+#[test]
+fn a_version_that_is_none_is_closed_in_every_kind_of_file() {
+    for version in [
+        "banana",
+        "v1.0.0",
+        "1.0.0-rc1",
+        "1.x",
+        "1..0",
+        "1.0.0.0",
+        " 1.0.0",
+        "1.0.0\n",
+        ".",
+        "１.0.0",
+        "99999999999999999999",
+    ] {
+        let version = serde_json::to_string(version).unwrap();
+        for (file, contents) in [
+            (
+                "x.conflist",
+                format!(r#"{{"name":"n","cniVersion":{version},"plugins":[{{"type":"p"}}]}}"#),
+            ),
+            (
+                "x.conflist",
+                format!(
+                    r#"{{"name":"n","cniVersion":{version},"cniVersions":["1.0.0"],"plugins":[{{"type":"p"}}]}}"#
+                ),
+            ),
+            (
+                "x.conflist",
+                format!(
+                    r#"{{"name":"n","cniVersions":["1.0.0",{version}],"plugins":[{{"type":"p"}}]}}"#
+                ),
+            ),
+            (
+                "x.conf",
+                format!(r#"{{"name":"n","cniVersion":{version},"type":"p"}}"#),
+            ),
+            (
+                "x.json",
+                format!(r#"{{"name":"n","CNIversion":{version},"type":"p"}}"#),
+            ),
+        ] {
+            let parsed = Network::parse(OsStr::new(file), contents.as_bytes());
+            let reason = parsed.expect_err(&contents);
+            assert!(
+                reason.contains("not a valid version"),
+                "{contents}: {reason}"
+            );
         }
     }
 }

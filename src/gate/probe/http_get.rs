@@ -5,6 +5,7 @@
 //! followed, not nine.
 
 mod expect;
+mod json;
 mod target;
 mod tls;
 

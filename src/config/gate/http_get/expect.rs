@@ -54,7 +54,7 @@ impl Expect {
                     codes.filled_list(StatusRange::read)
                 }),
                 json: fields.or("json", BTreeMap::new(), |values| {
-                    let values = values.entries()?.into_iter();
+                    let values = values.entries("")?.into_iter();
                     let values = values.filter_map(|(pointer, value)| {
                         if let Err(message) = JSON_POINTER.check(pointer) {
                             value.report_key(message);
@@ -73,11 +73,16 @@ fn json(cursor: &Cursor<'_>) -> Option<Json> {
     Some(match cursor.value() {
         Value::Null => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
+        // Larger integers would be rounded.
+        Value::Number(number) if number.is_f64() && cursor.is_spelled_as_integer() => {
+            return cursor.mismatch("an integer of at most 64 bits");
+        }
         Value::Number(number) => Json::Number(number.clone()),
+        Value::NotFinite => return cursor.mismatch("a finite number"),
         Value::String(text) => Json::String(text.clone()),
         Value::List(_) => Json::Array(cursor.list(json)?),
         Value::Map(_) => {
-            let members = cursor.entries()?.into_iter();
+            let members = cursor.entries("")?.into_iter();
             let members =
                 members.filter_map(|(name, value)| Some((name.to_owned(), json(&value)?)));
             Json::Object(members.collect())
@@ -110,7 +115,7 @@ impl StatusRange {
             }
             Value::String(text) => text
                 .split_once('-')
-                .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?))),
+                .and_then(|(first, last)| Some((three_digits(first)?, three_digits(last)?))),
             _ => None,
         };
         match range {
@@ -122,6 +127,12 @@ impl StatusRange {
             ),
         }
     }
+}
+
+/// [`str::parse`] also reads a sign and more digits.
+fn three_digits(text: &str) -> Option<u16> {
+    let is_code = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_code.then(|| text.parse().ok()).flatten()
 }
 
 impl fmt::Display for StatusRange {

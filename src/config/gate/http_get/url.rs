@@ -69,8 +69,11 @@ fn tcp_url(url: &str) -> Result<(Scheme, Endpoint, String), String> {
     let host = unbracketed(authority.host());
     let port = match authority.as_str().strip_prefix(authority.host()) {
         Some("") => scheme.default_port(),
+        // The parser also reads "+80".
         Some(_) => authority
-            .port_u16()
+            .port()
+            .filter(|port| port.as_str().starts_with(|c: char| c.is_ascii_digit()))
+            .map(|port| port.as_u16())
             .filter(|port| *port > 0)
             .ok_or_else(expected)?,
         // A user name stands before the host.
@@ -151,6 +154,10 @@ mod tests {
             "http://user:secret@a:80/",
             "http://a:0/",
             "http://a:70000/",
+            "http://a:+80/",
+            "http://[::1]:+80",
+            "http://a:0x50/",
+            "http://a:-1/",
             "http://a:/",
             "http://a/#top",
             "http://a/b c",

@@ -238,7 +238,7 @@ fn a_plugin_without_a_program_that_can_run_is_named() {
 #[test]
 fn plugins_of_the_networks_directory_are_appended_and_one_bad_file_fails_the_list() {
     let mut node = Node::new();
-    let list = node.write("10.conflist", r#"{"name":"n"}"#);
+    let list = node.write("10.conflist", r#"{"name":"n","cniVersion":"1.0.0"}"#);
     node.closed("10.conflist: no plugins");
     let plugins = node.path("n");
     fs::create_dir(&plugins).unwrap();
@@ -247,7 +247,8 @@ fn plugins_of_the_networks_directory_are_appended_and_one_bad_file_fails_the_lis
     fs::write(plugins.join("ignored.json"), "").unwrap();
     assert!(node.opens().ends_with("network n, plugins first, second"));
 
-    fs::write(&list, r#"{"name":"n","plugins":[{"type":"inlined"}]}"#).unwrap();
+    let inlined = r#"{"name":"n","cniVersion":"1.0.0","plugins":[{"type":"inlined"}]}"#;
+    fs::write(&list, inlined).unwrap();
     assert!(node.opens().ends_with("plugins inlined, first, second"));
     node.expected.plugins = vec!["second".into()];
     node.opens();

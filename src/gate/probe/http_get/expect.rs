@@ -3,6 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
+use super::json;
 use crate::config::Expect;
 use crate::text::excerpt;
 
@@ -89,7 +90,7 @@ fn contains(body: &Body, text: &str) -> Result<(), String> {
 
 fn equals(document: &Value, pointer: &str, expected: &Value) -> Result<(), String> {
     let found = document.pointer(pointer);
-    if found == Some(expected) {
+    if found.is_some_and(|found| json::equal(found, expected)) {
         return Ok(());
     }
     let found = found.map_or("missing".into(), |found| excerpt(&found.to_string()));
@@ -139,6 +140,59 @@ mod tests {
             json(document, "/a~1b/2", Value::Null).unwrap_err(),
             "/a~1b/2 is missing, expected null"
         );
+    }
+
+    #[test]
+    fn json_numbers_are_equal_if_their_values_are() {
+        let mut failures = Vec::new();
+        for (found, expected, is_equal) in [
+            ("1", json!(1.0), true),
+            ("1.0", json!(1), true),
+            ("1e0", json!(1), true),
+            ("10e-1", json!(1), true),
+            ("-0", json!(0), true),
+            ("-0.0", json!(0), true),
+            ("0", json!(-0.0), true),
+            ("-1.0", json!(-1), true),
+            ("-1", json!(1), false),
+            ("1.5", json!(1), false),
+            ("1", json!(1.5), false),
+            ("0.1", json!(0.1), true),
+            ("1e21", json!(1e21), true),
+            ("1e3", json!(1000), true),
+            ("1.23456789012345678", json!(1.234_567_890_123_456_8), true),
+            // The integers around 2^53, which a float cannot tell apart.
+            ("9007199254740993", json!(9_007_199_254_740_992_u64), false),
+            ("9007199254740993", json!(9_007_199_254_740_992.0), false),
+            (
+                "9007199254740992.0",
+                json!(9_007_199_254_740_993_u64),
+                false,
+            ),
+            ("9007199254740992.0", json!(9_007_199_254_740_992_u64), true),
+            ("-9007199254740993", json!(-9_007_199_254_740_992.0), false),
+            ("18446744073709551615", json!(u64::MAX), true),
+            ("18446744073709551614", json!(u64::MAX), false),
+            ("18446744073709551616", json!(u64::MAX), false),
+            (
+                "18446744073709551615",
+                json!(18_446_744_073_709_551_616.0),
+                false,
+            ),
+            ("-9223372036854775808", json!(i64::MIN), true),
+            ("-9223372036854775809", json!(i64::MIN), false),
+            ("[1,{\"a\":2.0}]", json!([1.0, {"a": 2}]), true),
+            ("[1]", json!([1.0, 2]), false),
+            ("{\"a\":1,\"b\":2}", json!({"a": 1}), false),
+            ("{\"a\":1}", json!({"b": 1}), false),
+            ("\"1\"", json!(1), false),
+            ("true", json!(1), false),
+        ] {
+            if json(found.as_bytes(), "", expected.clone()).is_ok() != is_equal {
+                failures.push(format!("{found} and {expected}"));
+            }
+        }
+        assert!(failures.is_empty(), "{failures:#?}");
     }
 
     #[test]
