@@ -5,12 +5,12 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 BUILT = $(or $(CARGO_TARGET_DIR),target)/$(shell rustc --print host-tuple)
-SCRIPTS := $(wildcard .ci/*) tests/cluster/assets
+SCRIPTS := $(wildcard .ci/*) tests/cluster/assets tests/versions
 KUSTOMIZATIONS := $(patsubst %/kustomization.yaml,%,$(wildcard deploy/*/kustomization.yaml))
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Run the agent on one machine, without a cluster, and check what it does
@@ -23,6 +23,12 @@ test: ## Run all tests, including those against a real API server
 	@if assets=$$(tests/cluster/assets); then "$$assets/kube-apiserver" --version; else [[ $${CI:-} != true ]]; fi
 	@if assets=$$(tests/cluster/assets promtool); then "$$assets/promtool" --version; else [[ $${CI:-} != true ]]; fi
 	cargo test --workspace --no-fail-fast
+
+# The oldest supported version of Kubernetes, one in the middle, and the newest. The first run builds all three.
+.PHONY: test-versions
+test-versions: VERSIONS =
+test-versions: ## Run the tests with a real API server for each of VERSIONS (1.30, 1.33, 1.37; by default all), and print a table
+	tests/versions $(VERSIONS)
 
 # The soak tests of `make test`, one after another, with larger numbers.
 .PHONY: soak
@@ -113,4 +119,4 @@ tools: ## Install the tools that `make lint` and `make release` need
 .PHONY: clean
 clean: ## Delete everything that was built, including the control plane of the tests
 	cargo clean
-	rm -rf tests/cluster/.assets tests/cluster/promtool/.assets
+	rm -rf tests/cluster/.assets tests/cluster/*/.assets

@@ -63,6 +63,11 @@ impl ApiError {
         matches!(self, Self::Certificate(_) | Self::Refused { code: 401, .. })
     }
 
+    /// Whether the server does not support streaming lists: a 422 that names the parameter.
+    pub fn refuses_streaming_list(&self) -> bool {
+        matches!(self, Self::Refused { code: 422, message, .. } if message.contains("sendInitialEvents"))
+    }
+
     /// Whether the object does not exist. A 404 that names no object may come from a proxy that does not know the path.
     pub fn is_not_found(&self) -> bool {
         matches!(

@@ -113,11 +113,14 @@ impl ApiServer {
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
     }
 
-    /// Starts a watch. Only the start has a time-out: the first line may take any time.
+    /// Starts a watch. Only the start has a time-out: the first line may take any time. The refusal of a streaming list
+    /// does not become the [last failure](Self::last_failure): many servers refuse it all the time.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Lines, ApiError> {
         let lines = self.send(Verb::Watch, request, lines).await;
         lines.inspect_err(|error| {
-            self.record(error);
+            if !error.refuses_streaming_list() {
+                self.record(error);
+            }
             self.reconnect_after(error);
         })
     }

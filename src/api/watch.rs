@@ -115,7 +115,7 @@ pub async fn run<T: Object>(
             pace.reset();
         }
         match &error {
-            Some(error) if method == ListMethod::Streaming && refuses_streaming(error) => {
+            Some(error) if method == ListMethod::Streaming && error.refuses_streaming_list() => {
                 api.fall_back_to(ListMethod::ListThenWatch);
                 continue;
             }
@@ -221,11 +221,6 @@ impl Pace {
             self.hurry();
         }
     }
-}
-
-/// Whether the server does not support streaming lists: a 422 that names the parameter.
-fn refuses_streaming(error: &ApiError) -> bool {
-    matches!(error, ApiError::Refused { code: 422, message, .. } if message.contains("sendInitialEvents"))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use kube::Client;
 use serde_json::Value;
 use tempfile::tempdir;
 use testkit::api::{ApiServer, Options, TOKEN};
-use testkit::cluster::{self, client};
+use testkit::cluster::{self, client, streaming_lists};
 
 use self::kind::{CSI_NODE, NODE, failure};
 use self::objects::{creates_and_deletes, keeps_what_an_object_is};
@@ -32,7 +32,7 @@ async fn the_stand_in_answers_as_the_api_server_does() {
     server.accept_tokens(&[TOKEN]);
     let dir = tempdir().unwrap();
     let kubeconfig = server.kubeconfig(dir.path()).unwrap();
-    conform(&client(&kubeconfig).await.unwrap()).await;
+    conform(&client(&kubeconfig).await.unwrap(), true).await;
 
     std::fs::write(dir.path().join("token"), "wrong").unwrap();
     refuses_a_wrong_token(&client(&kubeconfig).await.unwrap()).await;
@@ -43,7 +43,7 @@ async fn the_api_server_answers_as_the_stand_in_does() {
     let Some(cluster) = cluster::shared().await else {
         return;
     };
-    conform(&cluster.client().await.unwrap()).await;
+    conform(&cluster.client().await.unwrap(), streaming_lists().await).await;
 
     let dir = tempdir().unwrap();
     let kubeconfig = cluster.kubeconfig(dir.path(), "wrong").unwrap();
@@ -87,11 +87,11 @@ async fn an_api_server_without_streaming_lists_answers_as_such_a_stand_in_does()
 }
 
 /// Each part has its own objects.
-async fn conform(client: &Client) {
+async fn conform(client: &Client, streaming_lists: bool) {
     let [nodes, csi_nodes] = [&NODE, &CSI_NODE].map(|kind| Server::new(client, kind));
     tokio::join!(
-        conform_in_general(&nodes),
-        conform_in_general(&csi_nodes),
+        conform_in_general(&nodes, streaming_lists),
+        conform_in_general(&csi_nodes, streaming_lists),
         patches(&nodes),
         refuses_patches(&nodes),
         dry_runs(&nodes),
@@ -99,12 +99,18 @@ async fn conform(client: &Client) {
 }
 
 /// As any kind of object does.
-async fn conform_in_general(server: &Server) {
+async fn conform_in_general(server: &Server, streaming_lists: bool) {
     tokio::join!(
         creates_and_deletes(server),
         keeps_what_an_object_is(server),
         lists_and_watches(server),
-        streams_lists(server),
+        async {
+            if streaming_lists {
+                streams_lists(server).await;
+            } else {
+                refuses_streaming_lists(server).await;
+            }
+        },
     );
 }
 

@@ -80,10 +80,9 @@ pub(crate) async fn refuses_patches(server: &Server) {
         assert_eq!(answer, (422, rejected.clone()), "{patch}");
     }
 
-    let no_json = failure(400, "BadRequest", "invalid JSON patch", Value::Null);
-    assert_eq!(server.patch("refused", "[").await, (400, no_json));
-    for no_list in [r#"{"op": "remove"}"#, "[1]"] {
-        let (code, body) = server.patch("refused", no_list).await;
+    // The messages differ from version to version.
+    for no_patch in ["[", r#"{"op": "remove"}"#, "[1]"] {
+        let (code, body) = server.patch("refused", no_patch).await;
         assert_eq!((code, &body["reason"]), (400, &json!("BadRequest")));
         assert_eq!(body.get("details"), None);
     }

@@ -1,15 +1,19 @@
 //! A Node, an agent, and its gates.
 
+mod requests;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::agent::{Agent, manifests, run_on, write_configuration};
 use testkit::api::{ApiServer, Options, Request, Verb};
-use testkit::cluster::{self, AuditEntry, Cluster};
+use testkit::cluster::{self, Cluster};
 use testkit::health::HealthEndpoint;
 use testkit::{CONFLIST, DEADLINE, node, taints};
 use tokio::time::timeout;
+
+pub(crate) use self::requests::{beginning, begins_a_watch};
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_untaint");
@@ -172,12 +176,6 @@ impl OnCluster {
 
     pub(crate) async fn taints(&self) -> Vec<String> {
         own_taints(&self.cluster.node(self.name).await.unwrap())
-    }
-
-    /// The agent's requests.
-    pub(crate) async fn requests(&self) -> Vec<AuditEntry> {
-        let mine = |entry: &AuditEntry| entry.node.as_deref() == Some(self.name);
-        self.cluster.requests(mine).await.unwrap()
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::denial::{REFUSED, keep_taint};
-use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
+use crate::scene::{Gates, OnCluster, OnStandIn, TAINT, beginning};
 
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 /// The `Accept` header of a browser.
@@ -216,9 +216,10 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
     for message in ["removed the taint", REFUSED, late] {
         agent.wait_for_message(message).await.unwrap();
     }
+    let verb = beginning().await;
     for (gate, words) in [
         ("plugin", "503"),
-        ("pod", "cannot watch resource"),
+        ("pod", &format!("cannot {verb} resource")),
         ("mount", "<none>"),
     ] {
         let says = |line: &Value| {
@@ -253,7 +254,7 @@ async fn the_page_tells_a_person_what_became_of_each_rule_and_why() {
         "waiting: some gate is not open — since ",
         "none since this process started",
         "503 Service Unavailable",
-        "cannot watch resource &quot;pods&quot;",
+        &format!("cannot {verb} resource &quot;pods&quot;"),
         "volume &lt;none&gt; is not mounted",
         "the taint example.com/gpu-not-ready must stay",
     ] {

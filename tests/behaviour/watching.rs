@@ -115,6 +115,21 @@ async fn where_streaming_lists_are_refused_it_lists_and_watches_and_remembers() 
     assert_eq!(refused, 1, "it does not ask again");
 }
 
+/// Otherwise `/statusz` of every healthy node shows an error, and a command that waits too long gives it as the reason.
+#[tokio::test]
+async fn a_refused_streaming_list_is_not_the_last_error() {
+    let options = Options {
+        streaming_lists: false,
+        ..Options::default()
+    };
+    let scene = OnStandIn::with_options(options, &[FOREIGN], Gates::open().await).await;
+    let agent = scene.agent(&["--listen", "127.0.0.1:0"]);
+    agent.wait_for_message("watching the Node").await.unwrap();
+    scene.wait_for(Verb::Watch, 2).await;
+    let status = agent.status().await.unwrap();
+    assert_eq!(status["api"]["lastError"], json!(null), "{status:#}");
+}
+
 #[tokio::test]
 async fn a_real_server_without_streaming_lists_costs_four_requests() {
     let Some(cluster) = cluster::fresh(&["--feature-gates=WatchList=false"]).await else {

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{
     CSI_NODES, DRIVER, GPUS, READY, ebs, gates, kubectl, register, requests, said, set_status,
 };
-use crate::scene::{OnCluster, PROGRAM, TAINT, grant};
+use crate::scene::{OnCluster, PROGRAM, TAINT, beginning, grant};
 
 /// The number of watches of CSINodes that the server serves now.
 async fn csi_node_watches(cluster: &Cluster) -> u32 {
@@ -36,20 +36,20 @@ async fn the_csi_node_is_watched_with_a_permission_of_its_own_and_only_while_the
     gates.health.set(200);
     let kubeconfig = gates.tainted_node(&cluster, "node", &[TAINT]).await;
     let mut agent = gates.agent("node", &kubeconfig, &[]);
-    let missing =
-        r#"cannot watch resource "csinodes" in API group "storage.k8s.io" at the cluster scope"#;
-    said(&agent, "driver", "unknown", missing).await;
+    let missing = r#"resource "csinodes" in API group "storage.k8s.io" at the cluster scope"#;
+    let missing = format!("cannot {} {missing}", beginning().await);
+    said(&agent, "driver", "unknown", &missing).await;
     grant(&cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
     said(&agent, "driver", "closed", "no CSINode").await;
     assert!(!agent.has_ended().unwrap());
-    assert_eq!(csi_node_watches(&cluster).await, 1);
+    // Each read takes some time.
+    let watches = async |count| while csi_node_watches(&cluster).await != count {};
+    timeout(DEADLINE, watches(1)).await.unwrap();
     assert_eq!(taints(&cluster.node("node").await.unwrap())[0], TAINT);
 
     register(&cluster, &gates, "node", &ebs(Some(25))).await;
     agent.wait_for_message("removed the taint").await.unwrap();
-    // Each read takes some time.
-    let ended = async { while csi_node_watches(&cluster).await > 0 {} };
-    timeout(DEADLINE, ended).await.unwrap();
+    timeout(DEADLINE, watches(0)).await.unwrap();
 
     cluster.set_taints("node", &[TAINT]).await.unwrap();
     agent.wait_for_count("removed the taint", 2).await.unwrap();

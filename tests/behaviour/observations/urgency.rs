@@ -35,12 +35,16 @@ async fn fail(agent: &Agent, tries: usize) {
     timeout(DEADLINE, failed).await.unwrap();
 }
 
-/// The number of failed tries to watch so far.
+/// The number of failed tries to watch so far, each with a watch or, without streaming lists, with a list.
 async fn failures(agent: &Agent) -> usize {
     let (_, metrics) = agent.get("/metrics").await.unwrap();
-    let counter = r#"untaint_api_requests_total{verb="watch",code="error"} "#;
-    let count = metrics.lines().find_map(|line| line.strip_prefix(counter));
-    count.unwrap().parse().unwrap()
+    let count = |verb: &str| -> usize {
+        let counter = format!(r#"untaint_api_requests_total{{verb="{verb}",code="error"}} "#);
+        let mut lines = metrics.lines();
+        let count = lines.find_map(|line| line.strip_prefix(&counter));
+        count.unwrap().parse().unwrap()
+    };
+    count("watch") + count("list")
 }
 
 /// When the server becomes unreachable.

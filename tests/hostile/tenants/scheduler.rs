@@ -35,12 +35,17 @@ impl Toleration {
             .into()
     }
 
+    /// Whether it compares numbers.
+    pub(crate) fn compares(self) -> bool {
+        matches!(self.operator, "Lt" | "Gt")
+    }
+
     /// Whether the API server takes it, of values that are those of labels.
     pub(crate) fn is_valid(self) -> bool {
         let has_key = !self.key.is_empty() || self.operator == "Exists";
         let has_value = match self.operator {
             "Exists" => self.value.is_empty(),
-            "Lt" | "Gt" => number(self.value).is_some(),
+            _ if self.compares() => number(self.value).is_some(),
             _ => !self.value.starts_with('-'),
         };
         has_key && has_value

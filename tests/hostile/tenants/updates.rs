@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use testkit::cluster::feature_gate;
 
 use super::scene::{AGENT, Caller, LABEL, SHOP, Scene, pod, refusing, tolerating};
 use crate::request::{Answer, Request};
@@ -71,16 +72,16 @@ async fn a_pod_that_slipped_past_before_can_change_but_not_so_that_it_slips_past
             .await
             .assert_accepted();
     }
-    for (subresource, patch) in [
-        (
-            "ephemeralcontainers",
-            json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "debug"}]}}),
-        ),
-        (
-            "resize",
-            json!({"spec": {"containers": [{"name": "main", "resizePolicy": []}]}}),
-        ),
-    ] {
+    let mut changes = vec![(
+        "ephemeralcontainers",
+        json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "debug"}]}}),
+    )];
+    // A version in which the gate is off does not have the subresource.
+    if feature_gate("InPlacePodVerticalScaling").await != Some(false) {
+        let resized = json!([{"name": "main", "resizePolicy": []}]);
+        changes.push(("resize", json!({"spec": {"containers": resized}})));
+    }
+    for (subresource, patch) in changes {
         let uri = format!("{uri}/{subresource}");
         scene
             .patch(Caller::Admin, &uri, &patch)

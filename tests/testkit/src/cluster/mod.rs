@@ -4,6 +4,7 @@
 mod agent;
 mod audit;
 mod control_plane;
+mod features;
 mod nodes;
 mod process;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use tokio::sync::OnceCell;
 
 pub use self::audit::AuditEntry;
 use self::control_plane::ControlPlane;
+pub use self::features::{feature_gate, streaming_lists};
 use crate::assets::CONTROL_PLANE;
 use crate::skip::say;
 
@@ -63,15 +65,20 @@ pub async fn fresh(flags: &[&str]) -> Option<Cluster> {
 }
 
 impl Cluster {
-    /// Starts a cluster, with more flags for kube-apiserver, and returns when it is ready.
+    /// Starts a cluster, with more flags for kube-apiserver, and returns when it is ready. The feature gates have their
+    /// defaults, except that [tokens for Nodes](Self::token_for_node) are always on.
     pub async fn start(flags: &[&str]) -> Result<Self> {
         let programs = CONTROL_PLANE
             .directory()
             .await
             .map_err(anyhow::Error::msg)?;
+        let mut flags = flags.to_vec();
+        if feature_gate("ServiceAccountTokenNodeBinding").await == Some(false) {
+            flags.push("--feature-gates=ServiceAccountTokenNodeBinding=true");
+        }
         let mut attempt = 1;
         let control_plane = loop {
-            match ControlPlane::start(programs, flags).await {
+            match ControlPlane::start(programs, &flags).await {
                 Err(_) if attempt < ATTEMPTS => attempt += 1,
                 started => break started?,
             }
