@@ -27,16 +27,16 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         strict_policy: args.strict_policy,
         tenants: args.tenants.into(),
     };
-    let patch = args.patch.map(|daemon_set| Patch {
+    let target = args.patch.map(|daemon_set| Patch {
         daemon_set,
         after: args.after,
     });
-    let rendered = match &patch {
-        Some(patch) => manifests.render_patch(patch),
+    let rendered = match &target {
+        Some(target) => manifests.render_patch(target),
         None => manifests.render(&args.only),
     };
     let rendered = rendered.map_err(|error| usage(&error))?;
-    if patch.is_some() || args.only.contains(&Part::Workload) {
+    if target.is_some() || args.only.contains(&Part::Workload) {
         let mut warnings = manifests.warnings().map_err(|error| usage(&error))?;
         if manifests.image == DEFAULT_IMAGE {
             warnings.push(format!(

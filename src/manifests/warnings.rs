@@ -133,8 +133,9 @@ fn is_loopback(host: &str) -> bool {
 
 /// Whether it is the name of a Service, with or without the usual domain of clusters.
 fn is_cluster_name(host: &str) -> bool {
-    let host = host.trim_end_matches('.').to_ascii_lowercase();
-    host.ends_with(".svc") || host.contains(".svc.") || host.ends_with(".cluster.local")
+    let host = host.to_ascii_lowercase();
+    let labels: Vec<_> = host.trim_end_matches('.').split('.').collect();
+    labels.iter().skip(1).any(|label| *label == "svc") || labels.ends_with(&["cluster", "local"])
 }
 
 /// The containers of a pod start one after another, and untaint holds up those that come later.

@@ -6,6 +6,7 @@ mod mounts;
 mod tolerations;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::account::OWN;
@@ -67,15 +68,17 @@ pub(super) fn daemon_set(manifests: &Manifests) -> Result<String, MountError> {
 }
 
 pub(super) fn patch(manifests: &Manifests, patch: &Patch) -> Result<String, MountError> {
-    let after = patch.after.iter();
-    let after: String = after
-        .map(|name| format!("- name: {}\n", scalar(name)))
-        .collect();
-    let about = if after.is_empty() { "" } else { ABOUT_AFTER };
+    let mut after = String::new();
+    if !patch.after.is_empty() {
+        after.push_str(ABOUT_AFTER);
+    }
+    for name in &patch.after {
+        let _ = writeln!(after, "- name: {}", scalar(name));
+    }
     let values = of_pods(manifests)?
         .with_part("about", include_str!("workload/about-patch.yaml"))
         .with("daemonSet", scalar(&patch.daemon_set))
-        .with("after", format!("{about}{after}"));
+        .with("after", after);
     Ok(values.fill(include_str!("workload/patch.yaml")))
 }
 

@@ -134,9 +134,8 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
 
 /// Why a pod sees something else than the host at `path`.
 fn not_of_host(path: &Path) -> Option<&'static str> {
-    let is_there = |other: &&str| path.starts_with(other);
     let mut places = NOT_OF_HOST.iter();
-    let found = places.find(|(paths, _)| paths.iter().any(|other| is_there(&other)));
+    let found = places.find(|(paths, _)| paths.iter().any(|other| path.starts_with(other)));
     let process = path.strip_prefix("/proc").ok();
     let process = process.and_then(|path| path.iter().next()?.to_str()?.parse::<u32>().ok());
     let of_process = process.map(|_| &NOT_OF_HOST[0]);
