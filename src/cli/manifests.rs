@@ -29,9 +29,16 @@ pub struct ManifestsArgs {
         env = "UNTAINT_ONLY",
         value_name = "PART",
         value_delimiter = ',',
-        default_values = ["rbac", "policy", "workload"]
+        default_values = ["rbac", "policy", "config", "workload"]
     )]
     pub only: Vec<Part>,
+    /// With the form sidecar or init-container, print only a patch that adds untaint to this DaemonSet.
+    #[arg(long, env = "UNTAINT_PATCH", value_name = "DAEMONSET", conflicts_with = "only", value_parser = |name: &str| DNS_SUBDOMAIN.parse(name))]
+    pub patch: Option<String>,
+    /// With --patch and the form init-container, the init containers of the DaemonSet up to the one that does the work, in
+    /// their order, separated by commas.
+    #[arg(long, env = "UNTAINT_AFTER", value_name = "CONTAINER", value_delimiter = ',', requires = "patch", value_parser = |name: &str| DNS_LABEL.parse(name))]
+    pub after: Vec<String>,
     /// The Namespace of the pods. The manifests create it only if it is the default one.
     #[arg(long, env = "UNTAINT_NAMESPACE", value_name = "NAME", default_value = OWN, value_parser = |name: &str| DNS_LABEL.parse(name))]
     pub namespace: String,

@@ -1,11 +1,11 @@
 //! `untaint manifests`.
 
-use tracing::warn;
+use std::io::{self, Write as _};
 
-use super::{Failure, print, read_configuration};
+use super::{Failure, print, read_configuration, run_blocking};
 use crate::cli::{DEFAULT_IMAGE, Exit, ManifestsArgs};
 use crate::config;
-use crate::manifests::{Account, Manifests, Part};
+use crate::manifests::{Account, Manifests, Part, Patch};
 
 pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     let path = args.config;
@@ -27,14 +27,33 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         strict_policy: args.strict_policy,
         tenants: args.tenants.into(),
     };
-    let rendered = manifests
-        .render(&args.only)
-        .map_err(|error| usage(&error))?;
-    if args.only.contains(&Part::Workload) && manifests.image == DEFAULT_IMAGE {
-        warn!(
-            image = DEFAULT_IMAGE,
-            "the manifests contain a placeholder for the image: name your image with --image"
-        );
+    let target = args.patch.map(|daemon_set| Patch {
+        daemon_set,
+        after: args.after,
+    });
+    let rendered = match &target {
+        Some(target) => manifests.render_patch(target),
+        None => manifests.render(&args.only),
+    };
+    let rendered = rendered.map_err(|error| usage(&error))?;
+    if target.is_some() || args.only.contains(&Part::Workload) {
+        let mut warnings = manifests.warnings().map_err(|error| usage(&error))?;
+        if manifests.image == DEFAULT_IMAGE {
+            warnings.push(format!(
+                "the manifests contain {DEFAULT_IMAGE}, a placeholder for the image: name your image with --image"
+            ));
+        }
+        warn(warnings).await;
     }
     print(rendered).await
+}
+
+/// Prints them as plain text, like errors of usage: the reader is the one who has typed the command.
+async fn warn(warnings: Vec<String>) {
+    let print = move || {
+        warnings
+            .iter()
+            .try_for_each(|warning| writeln!(io::stderr(), "warning: {warning}"))
+    };
+    let _ = run_blocking(print).await;
 }

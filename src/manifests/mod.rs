@@ -7,12 +7,15 @@
 mod account;
 mod policy;
 mod rbac;
+mod warnings;
 mod workload;
 mod yaml;
 
 pub use account::{Account, OWN};
 pub use policy::{Enforcement, Tenants};
 pub use workload::MountError;
+
+use std::time::Duration;
 
 use clap::ValueEnum;
 use thiserror::Error;
@@ -31,8 +34,19 @@ pub enum Part {
     Rbac,
     /// The admission policies and their bindings.
     Policy,
-    /// The pods and their configuration. With the form daemonset, also their ServiceAccount and Namespace.
+    /// The ConfigMap with the configuration.
+    Config,
+    /// The pods. With the form daemonset, also their ServiceAccount and Namespace.
     Workload,
+}
+
+/// The DaemonSet of another program that a patch is for.
+#[derive(Debug, Clone)]
+pub struct Patch {
+    /// Its name.
+    pub daemon_set: String,
+    /// Its init containers up to the one that does the work, in their order, with the form init-container.
+    pub after: Vec<String>,
 }
 
 /// How untaint runs on the nodes.
@@ -54,6 +68,15 @@ impl Form {
     pub fn has_own_account(self) -> bool {
         self == Self::Daemonset
     }
+
+    /// When the written command line gives up, for the forms in which other containers wait for untaint.
+    fn timeout(self) -> Option<Duration> {
+        match self {
+            Self::Daemonset | Self::Sidecar => None,
+            Self::InitContainer => Some(Duration::from_mins(5)),
+            Self::PostStart => Some(Duration::from_mins(2)),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -67,6 +90,21 @@ pub enum RenderError {
          {OWN}:{OWN} is the account of the form daemonset"
     )]
     OwnAccount,
+    /// A patch for a form without one.
+    #[error(
+        "--patch is for the forms sidecar and init-container: the form daemonset needs no other DaemonSet, and the hook of the \
+         form post-start must be copied into the container that it waits for"
+    )]
+    NoPatch,
+    /// Kustomize puts the init containers of a patch first, so untaint would not wait for the work.
+    #[error(
+        "name with --after the init containers of the DaemonSet up to the one that does the work, in their order: untaint \
+         must start when that one has succeeded"
+    )]
+    NoAfter,
+    /// A sidecar waits for no container.
+    #[error("--after is for the form init-container: a sidecar waits for no other container")]
+    NeedlessAfter,
     /// Every configured taint has the effect `PreferNoSchedule`.
     #[error(
         "--toleration-policy has no taint to protect: all rules have the effect PreferNoSchedule, which keeps no pod away"
@@ -110,9 +148,7 @@ pub struct Manifests {
 impl Manifests {
     /// The parts as one stream of YAML documents.
     pub fn render(&self, parts: &[Part]) -> Result<String, RenderError> {
-        if self.account.is_own() && !self.form.has_own_account() {
-            return Err(RenderError::OwnAccount);
-        }
+        self.check_account()?;
         let mut documents = Vec::new();
         if parts.contains(&Part::Workload) {
             documents.extend(workload::account(self));
@@ -123,15 +159,45 @@ impl Manifests {
         if parts.contains(&Part::Policy) {
             documents.extend(policy::documents(self)?);
         }
+        if parts.contains(&Part::Config) {
+            documents.push(workload::config_map(self));
+        }
         if parts.contains(&Part::Workload) {
-            documents.extend(workload::documents(self)?);
+            documents.push(workload::daemon_set(self)?);
         }
         Ok(format!("{HEAD}{}", documents.join("---\n")))
+    }
+
+    /// A strategic merge patch that adds untaint to the DaemonSet of another program, instead of the part
+    /// [`Part::Workload`].
+    pub fn render_patch(&self, patch: &Patch) -> Result<String, RenderError> {
+        self.check_account()?;
+        match (self.form, patch.after.is_empty()) {
+            (Form::Daemonset | Form::PostStart, _) => return Err(RenderError::NoPatch),
+            (Form::InitContainer, true) => return Err(RenderError::NoAfter),
+            (Form::Sidecar, false) => return Err(RenderError::NeedlessAfter),
+            (Form::InitContainer, false) | (Form::Sidecar, true) => {}
+        }
+        Ok(format!("{HEAD}{}", workload::patch(self, patch)?))
+    }
+
+    /// What the API server accepts, and what probably does not do in the pods what the configuration means.
+    pub fn warnings(&self) -> Result<Vec<String>, RenderError> {
+        Ok(warnings::all(self)?)
+    }
+
+    fn check_account(&self) -> Result<(), RenderError> {
+        if self.account.is_own() && !self.form.has_own_account() {
+            return Err(RenderError::OwnAccount);
+        }
+        Ok(())
     }
 
     /// The values that all templates have.
     fn values(&self) -> Values {
         Values::default()
+            .with("instance", scalar(&self.account.label()))
+            .with_part("labels", include_str!("labels.yaml"))
             .with("namespace", scalar(&self.account.namespace))
             .with("accountName", scalar(&self.account.name))
     }

@@ -44,7 +44,7 @@ fn all() -> impl Iterator<Item = Manifests> {
 #[test]
 fn every_name_in_a_template_has_a_value() {
     for manifests in all() {
-        let parts = [Part::Rbac, Part::Policy, Part::Workload];
+        let parts = [Part::Rbac, Part::Policy, Part::Config, Part::Workload];
         let yaml = manifests.render(&parts).unwrap();
         for mark in ["{{", "##"] {
             assert!(!yaml.contains(mark), "{mark} in {yaml}");

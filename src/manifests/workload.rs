@@ -1,4 +1,4 @@
-//! The pods: untaint's own, or an example of another program's DaemonSet with untaint in it.
+//! The pods: untaint's own, or untaint in the pods of another program, as an example or as a patch.
 //!
 //! `workload/` has one template of the DaemonSet for each form, and the parts that forms share.
 
@@ -6,41 +6,123 @@ mod mounts;
 mod tolerations;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use super::account::OWN;
 use super::yaml::{Values, literal, scalar};
-use super::{Form, Manifests};
+use super::{Form, Manifests, Patch};
+use crate::config::shown_duration;
 use crate::text::sha256;
 
 pub use mounts::MountError;
+pub(super) use mounts::created as created_directories;
 
 /// The Namespace and the ServiceAccount, if they are untaint's own. Those of other programs must not change or be
 /// deleted with untaint's manifests.
 pub(super) fn account(manifests: &Manifests) -> Vec<String> {
-    let mut documents = Vec::new();
+    let mut templates = Vec::new();
     if manifests.account.namespace == OWN {
-        documents.push(include_str!("workload/namespace.yaml").to_owned());
+        templates.push(include_str!("workload/namespace.yaml"));
     }
     if manifests.form.has_own_account() {
-        let template = include_str!("workload/service-account.yaml");
-        documents.push(manifests.values().fill(template));
+        templates.push(include_str!("workload/service-account.yaml"));
     }
-    documents
+    let values = manifests.values();
+    let documents = templates.into_iter().map(|template| values.fill(template));
+    documents.collect()
 }
 
-/// The ConfigMap and the DaemonSet.
-pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], MountError> {
-    let daemon_set = match manifests.form {
-        Form::Daemonset => include_str!("workload/daemonset.yaml"),
-        Form::Sidecar => include_str!("workload/sidecar.yaml"),
-        Form::InitContainer => include_str!("workload/init-container.yaml"),
-        Form::PostStart => include_str!("workload/post-start.yaml"),
+pub(super) fn config_map(manifests: &Manifests) -> String {
+    let values = manifests
+        .values()
+        .with("configMap", config_map_name(manifests))
+        .with("configuration", literal(&manifests.text, 4));
+    values.fill(include_str!("workload/config-map.yaml"))
+}
+
+/// With a hash, a new configuration rolls out by the DaemonSet's update strategy.
+fn config_map_name(manifests: &Manifests) -> String {
+    let hash = &sha256(&manifests.text)[..10];
+    format!("{}-{hash}", manifests.account.objects())
+}
+
+pub(super) fn daemon_set(manifests: &Manifests) -> Result<String, MountError> {
+    let (name, template) = match manifests.form {
+        // Its name is that of the account.
+        Form::Daemonset => ("", include_str!("workload/daemonset.yaml")),
+        Form::Sidecar => ("sidecar", include_str!("workload/sidecar.yaml")),
+        Form::InitContainer => (
+            "init-container",
+            include_str!("workload/init-container.yaml"),
+        ),
+        Form::PostStart => ("post-start", include_str!("workload/post-start.yaml")),
     };
+    let values = of_pods(manifests)?
+        .with("example", manifests.account.objects_for(name))
+        .with_part("selector", SELECTOR)
+        .with("hostNetwork", include_str!("workload/host-network.yaml"))
+        .with("tolerations", tolerations::of_pods(manifests))
+        .with_part("nodes", include_str!("workload/nodes.yaml"));
+    Ok(values.fill(template))
+}
+
+pub(super) fn patch(manifests: &Manifests, patch: &Patch) -> Result<String, MountError> {
+    let mut after = String::new();
+    if !patch.after.is_empty() {
+        after.push_str(ABOUT_AFTER);
+    }
+    for name in &patch.after {
+        let _ = writeln!(after, "- name: {}", scalar(name));
+    }
+    let values = of_pods(manifests)?
+        .with_part("about", include_str!("workload/about-patch.yaml"))
+        .with("daemonSet", scalar(&patch.daemon_set))
+        .with("after", after);
+    Ok(values.fill(include_str!("workload/patch.yaml")))
+}
+
+const ABOUT_AFTER: &str = "\
+# The DaemonSet has these. Kustomize puts the init containers of a patch first, so they are here for their order.
+";
+
+const SELECTOR: &str = "\
+app.kubernetes.io/name: untaint
+app.kubernetes.io/instance: {{instance}}
+";
+
+/// The values that the DaemonSets and the patch have.
+fn of_pods(manifests: &Manifests) -> Result<Values, MountError> {
     let directories = match manifests.form {
         // The hook sees the file system of the vendor's container.
         Form::PostStart => BTreeSet::new(),
         _ => mounts::directories(manifests)?,
     };
+    let timeout = manifests.form.timeout().map(shown_duration);
+    let values = manifests
+        .values()
+        .with("configMap", config_map_name(manifests))
+        .with("image", scalar(&manifests.image))
+        .with("timeout", timeout.unwrap_or_default())
+        .with("nodeName", include_str!("workload/node-name.yaml"))
+        .with("confinement", confinement(manifests, &directories))
+        .with("hostMounts", mounts::mounts(&directories))
+        .with("configMount", include_str!("workload/config-mount.yaml"))
+        .with("hostVolumes", mounts::volumes(&directories))
+        .with_part("volumes", include_str!("workload/volumes.yaml"));
+    Ok(match manifests.form {
+        Form::Sidecar => {
+            values.with_part("container", include_str!("workload/container/sidecar.yaml"))
+        }
+        Form::InitContainer => values.with_part(
+            "container",
+            include_str!("workload/container/init-container.yaml"),
+        ),
+        Form::Daemonset | Form::PostStart => values,
+    })
+}
+
+fn confinement(manifests: &Manifests, directories: &BTreeSet<PathBuf>) -> String {
     let user = if directories.is_empty() {
         include_str!("workload/nobody.yaml")
     } else {
@@ -48,28 +130,8 @@ pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], MountError
     };
     let selinux = manifests.selinux_type.as_ref();
     let selinux = selinux.map(|kind| format!("seLinuxOptions:\n  type: {}\n", scalar(kind)));
-    let confinement = Values::default()
+    Values::default()
         .with("user", user)
         .with("selinux", selinux.unwrap_or_default())
-        .fill(include_str!("workload/confinement.yaml"));
-    // With a hash, a new configuration rolls out by the DaemonSet's update strategy.
-    let hash = &sha256(&manifests.text)[..10];
-    let config_map = format!("{}-{hash}", manifests.account.objects());
-    let values = manifests
-        .values()
-        .with("configMap", config_map)
-        .with("configuration", literal(&manifests.text, 4))
-        .with("image", scalar(&manifests.image))
-        .with("hostNetwork", include_str!("workload/host-network.yaml"))
-        .with("tolerations", tolerations::of_pods(manifests))
-        .with("priority", include_str!("workload/priority.yaml"))
-        .with("nodeName", include_str!("workload/node-name.yaml"))
-        .with("confinement", confinement)
-        .with("hostMounts", mounts::mounts(&directories))
-        .with("configMount", include_str!("workload/config-mount.yaml"))
-        .with("hostVolumes", mounts::volumes(&directories));
-    Ok(
-        [include_str!("workload/config-map.yaml"), daemon_set]
-            .map(|template| values.fill(template)),
-    )
+        .fill(include_str!("workload/confinement.yaml"))
 }

@@ -2,10 +2,12 @@
 
 mod endings;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::{Command, Output};
 
 use testkit::agent::Agent;
+use testkit::health::HealthEndpoint;
 
 use crate::scene::{Gates, PROGRAM, TAINT};
 
@@ -83,7 +85,7 @@ fn check_prints_a_table_that_says_why_each_gate_is_closed_and_exits_with_3() {
         "{table:#?}"
     );
     assert!(
-        table[2].contains("closed") && table[2].contains("127.0.0.1:9879"),
+        table[2].contains("closed") && table[2].contains("localhost:9879"),
         "{table:#?}"
     );
 }
@@ -95,6 +97,42 @@ async fn check_exits_with_0_when_every_gate_is_open() {
     let arguments = ["check", "--config", config.to_str().unwrap()];
     let mut check = Agent::start(PROGRAM, &arguments, &[]).unwrap();
     assert_eq!(check.exit_code().await.unwrap(), 0);
+}
+
+/// cilium#13203, cilium#30968 (D23): in a cluster of one family of addresses, an agent listens on the loopback address of
+/// that family alone.
+#[tokio::test]
+async fn the_examples_ask_agents_at_the_loopback_address_of_either_family() {
+    let directory = tempfile::tempdir().unwrap();
+    for (example, gate, port) in [
+        ("any-of", "cni", 9879),
+        ("calico", "felix", 9099),
+        ("cilium", "agent", 9879),
+        ("post-start", "agent", 8080),
+        ("storage-agent", "agent", 9810),
+    ] {
+        let written = std::fs::read_to_string(format!("examples/{example}.yaml")).unwrap();
+        let line = format!("port: {port}");
+        assert_eq!(written.matches(&line).count(), 1, "{example}");
+        for address in [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            IpAddr::from(Ipv6Addr::LOCALHOST),
+        ] {
+            let health = HealthEndpoint::start_at(address, 200).await.unwrap();
+            let example = written.replace(&line, &format!("port: {}", health.port()));
+            let config = directory.path().join("config.yaml");
+            std::fs::write(&config, example).unwrap();
+            let path = config.to_str().unwrap().to_owned();
+            let check = move || untaint(&["check", "--config", &path], &[]);
+            let output = tokio::task::spawn_blocking(check).await.unwrap();
+            let is_open = |line: &str| {
+                let words: Vec<_> = line.split_whitespace().collect();
+                words[1..].starts_with(&[gate, "open"])
+            };
+            let table = text(&output.stdout);
+            assert!(table.lines().any(is_open), "{line} at {address}: {table}");
+        }
+    }
 }
 
 #[test]

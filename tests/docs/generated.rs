@@ -21,7 +21,7 @@ const MANIFESTS: [(&str, &str); 6] = [
     ),
     (
         "deploy/daemonset/workload.yaml",
-        "--config examples/cilium.yaml --only workload",
+        "--config examples/cilium.yaml --only config,workload",
     ),
     (
         "deploy/sidecar/untaint.yaml",

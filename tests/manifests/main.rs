@@ -9,8 +9,11 @@
 
 mod forms;
 mod image;
+mod labels;
+mod parts;
 mod permissions;
 mod pods;
 mod render;
 mod server;
 mod volumes;
+mod warnings;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use testkit::cluster::shared;
 
-use crate::render::{FORMS, Objects};
+use crate::render::{FORMS, Objects, list};
 
 #[tokio::test]
 async fn every_pod_is_admitted_to_every_linux_node_however_tainted_and_is_the_last_to_be_evicted() {
@@ -84,4 +84,38 @@ async fn every_form_has_one_image_and_it_is_of_this_version() {
     }
     let expected = concat!("registry.example.com/untaint:", env!("CARGO_PKG_VERSION"));
     assert_eq!(images, BTreeSet::from([expected.to_owned()]));
+}
+
+/// cloudwatch-agent-operator#183, ebs-csi#488 (D21): a pod of a DaemonSet that is created there stays Pending for ever.
+#[tokio::test]
+async fn no_pod_is_created_for_a_node_that_is_no_machine() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    for form in FORMS {
+        let objects = Objects::of_form(cluster, form).await;
+        let affinity = &objects.pod()["affinity"]["nodeAffinity"];
+        let required = &affinity["requiredDuringSchedulingIgnoredDuringExecution"];
+        let [term] = list(&required["nodeSelectorTerms"]) else {
+            panic!("{affinity}");
+        };
+        let is_admitted = |labels: &Value| {
+            list(&term["matchExpressions"]).iter().all(|expression| {
+                assert_eq!(expression["operator"], "NotIn");
+                let label = &labels[expression["key"].as_str().unwrap()];
+                !list(&expression["values"]).contains(label)
+            })
+        };
+        for (labels, expected) in [
+            (json!({}), true),
+            (json!({"eks.amazonaws.com/compute-type": "fargate"}), false),
+            (json!({"type": "virtual-kubelet"}), false),
+            // These are machines.
+            (json!({"eks.amazonaws.com/compute-type": "auto"}), true),
+            (json!({"eks.amazonaws.com/compute-type": "hybrid"}), true),
+            (json!({"type": "gpu"}), true),
+        ] {
+            assert_eq!(is_admitted(&labels), expected, "{form}: {labels}");
+        }
+    }
 }

@@ -94,6 +94,50 @@ fn a_path_that_cannot_be_made_visible_is_an_error_with_its_remedy() {
     }
 }
 
+/// A container has files of its own there, or none. A gate would be open too early, or never.
+#[test]
+fn a_path_where_a_container_does_not_see_the_files_of_the_host_is_an_error() {
+    let processes = "a container sees only its own processes; use a gate for what the process offers, such as a file or a socket";
+    let hidden = "container runtimes hide it from containers; use a gate for another file";
+    let mounted =
+        "a container has another file system there than the host; use a gate for another file";
+    let device = "it is a symbolic link to a device, which a pod does not see; use a gate for a file under /sys";
+    for (path, reason) in [
+        ("/proc/1/root/run/ready", processes),
+        ("/proc/4711", processes),
+        ("/proc/self/mounts", processes),
+        ("/proc/thread-self/status", processes),
+        ("/proc/kcore", hidden),
+        ("/proc/acpi/wakeup", hidden),
+        ("/sys/firmware/efi", hidden),
+        ("/sys/fs/bpf/tc/globals/cilium_ipcache", mounted),
+        ("/sys/fs/cgroup/kubepods.slice", mounted),
+        ("/sys/kernel/debug/tracing", mounted),
+        ("/proc/sys/fs/binfmt_misc/qemu-aarch64", mounted),
+        ("/dev/disk/by-id/nvme-data", device),
+        ("/dev/mapper/vg-data", device),
+    ] {
+        let file = configuration(&format!("gates: [{{name: a, file: {{path: {path}}}}}]"));
+        let config = file.path().to_str().unwrap();
+        for form in ["daemonset", "sidecar", "init-container"] {
+            let error = written(&["--config", config, "--form", form, ACCOUNT]).unwrap_err();
+            let expected = format!("gate a: {path} cannot be made visible in a pod: {reason}\n");
+            assert_eq!(error, expected, "{form}");
+        }
+        // A hook runs in a container that may have them.
+        written(&["--config", config, "--form", "post-start", ACCOUNT]).unwrap();
+    }
+    for path in [
+        "/proc/sys/net/ipv4/ip_forward",
+        "/proc/modules",
+        "/proc/net/route",
+        "/sys/class/net/eth0",
+    ] {
+        let file = configuration(&format!("gates: [{{name: a, file: {{path: {path}}}}}]"));
+        written(&["--config", file.path().to_str().unwrap()]).unwrap();
+    }
+}
+
 /// The API server takes no such hostPath, and which directory is meant depends on links.
 #[test]
 fn a_path_that_leads_back_is_an_error_wherever_it_leads() {

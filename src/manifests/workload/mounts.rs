@@ -9,8 +9,69 @@ use crate::config::{Check, Endpoint, ProbeHandler};
 use crate::manifests::Manifests;
 use crate::manifests::yaml::scalar;
 
-/// Every container has these, with the same content.
+/// Every container has these, with the same content except for [`NOT_OF_HOST`].
 const IN_EVERY_CONTAINER: [&str; 2] = ["/proc", "/sys"];
+
+/// Where a container has something else than the host, and why.
+const NOT_OF_HOST: [(&[&str], &str); 4] = [
+    (
+        &["/proc/self", "/proc/thread-self"],
+        "a container sees only its own processes; use a gate for what the process offers, such as a file or a socket",
+    ),
+    (
+        // `defaultMaskedPaths` in k8s.io/kubernetes/pkg/securitycontext/util.go.
+        &[
+            "/proc/acpi",
+            "/proc/asound",
+            "/proc/interrupts",
+            "/proc/kcore",
+            "/proc/keys",
+            "/proc/latency_stats",
+            "/proc/sched_debug",
+            "/proc/scsi",
+            "/proc/timer_list",
+            "/proc/timer_stats",
+            "/sys/devices/virtual/powercap",
+            "/sys/firmware",
+        ],
+        "container runtimes hide it from containers; use a gate for another file",
+    ),
+    (
+        &[
+            "/proc/sys/fs/binfmt_misc",
+            "/sys/fs/bpf",
+            "/sys/fs/cgroup",
+            "/sys/fs/pstore",
+            "/sys/kernel/config",
+            "/sys/kernel/debug",
+            "/sys/kernel/security",
+            "/sys/kernel/tracing",
+        ],
+        "a container has another file system there than the host; use a gate for another file",
+    ),
+    (
+        &["/dev/disk", "/dev/mapper"],
+        "it is a symbolic link to a device, which a pod does not see; use a gate for a file under /sys",
+    ),
+];
+
+/// Directories that the pods may create without harm: those of CNI plugins, as docs/installing.md lists them, and those
+/// that every node has.
+const EXPECTED: [&str; 13] = [
+    "/etc/cni",
+    "/opt/cni",
+    "/var/lib/rancher/k3s/agent/etc/cni",
+    "/var/lib/rancher/rke2/agent/etc/cni",
+    "/etc/kubernetes/cni",
+    "/var/snap/microk8s/current/args",
+    "/dev/shm",
+    "/opt",
+    "/run",
+    "/tmp",
+    "/usr/lib",
+    "/usr/libexec",
+    "/var/lib",
+];
 
 /// No read-only directory of the host can be mounted at these paths, around them or below them.
 const PATHS_OF_POD: [&str; 5] = [
@@ -54,6 +115,9 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
             if path.components().any(|part| part == Component::ParentDir) {
                 return Err(error(LEADS_BACK));
             }
+            if let Some(reason) = not_of_host(path) {
+                return Err(error(reason));
+            }
             if IN_EVERY_CONTAINER.iter().any(|own| path.starts_with(own)) {
                 continue;
             }
@@ -68,6 +132,24 @@ pub(super) fn directories(manifests: &Manifests) -> Result<BTreeSet<PathBuf>, Mo
     Ok(directories)
 }
 
+/// Why a pod sees something else than the host at `path`.
+fn not_of_host(path: &Path) -> Option<&'static str> {
+    let mut places = NOT_OF_HOST.iter();
+    let found = places.find(|(paths, _)| paths.iter().any(|other| path.starts_with(other)));
+    let process = path.strip_prefix("/proc").ok();
+    let process = process.and_then(|path| path.iter().next()?.to_str()?.parse::<u32>().ok());
+    let of_process = process.map(|_| &NOT_OF_HOST[0]);
+    found.or(of_process).map(|(_, reason)| *reason)
+}
+
+/// The directories among `all` that can be on a node only because of a wrong path: the kubelet creates those that are
+/// missing, because a gate must also see what a program creates later.
+pub(in crate::manifests) fn created(manifests: &Manifests) -> Result<Vec<PathBuf>, MountError> {
+    let mut all = directories(manifests)?;
+    all.retain(|path| !EXPECTED.iter().any(|known| path == Path::new(known)));
+    Ok(all.into_iter().collect())
+}
+
 /// The directory around `path`. A mount keeps showing the directory that was mounted: after `path` itself is deleted
 /// and recreated, a mount of it would show the deleted one.
 fn around(path: &Path) -> Option<PathBuf> {
@@ -76,7 +158,7 @@ fn around(path: &Path) -> Option<PathBuf> {
     (!PATHS_OF_POD.into_iter().any(is_taken)).then(|| around.to_owned())
 }
 
-/// The paths of the host that a check looks at. The program of `exec` is in the image.
+/// The paths of the host that a check looks at. The program of `exec` is in the image, or is mounted by hand.
 fn paths(handler: &ProbeHandler) -> Vec<&PathBuf> {
     match handler {
         ProbeHandler::CniConfig(cni) => cni.bin_dirs.iter().chain([&cni.dir]).collect(),
@@ -96,7 +178,7 @@ fn socket(endpoint: &Endpoint) -> Vec<&PathBuf> {
 
 pub(super) fn mounts(directories: &BTreeSet<PathBuf>) -> String {
     let mount = |index: usize, path: &str| {
-        format!("- name: host-{index}\n  mountPath: {path}\n  readOnly: true\n")
+        format!("- name: untaint-host-{index}\n  mountPath: {path}\n  readOnly: true\n")
     };
     each(directories, mount)
 }
@@ -107,7 +189,7 @@ pub(super) fn volumes(directories: &BTreeSet<PathBuf>) -> String {
     }
     let volume = |index: usize, path: &str| {
         format!(
-            "- name: host-{index}\n  hostPath:\n    path: {path}\n    type: DirectoryOrCreate\n"
+            "- name: untaint-host-{index}\n  hostPath:\n    path: {path}\n    type: DirectoryOrCreate\n"
         )
     };
     format!("{ABOUT_VOLUMES}{}", each(directories, volume))

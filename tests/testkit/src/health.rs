@@ -1,7 +1,7 @@
 //! A health endpoint whose status a test or the demo sets.
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context as _, Result};
 use http::{Response, StatusCode};
@@ -33,7 +33,12 @@ struct State {
 impl HealthEndpoint {
     /// Listens on a free port of 127.0.0.1.
     pub async fn start(status: u16) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), status).await
+    }
+
+    /// Listens on a free port of this address alone.
+    pub async fn start_at(address: IpAddr, status: u16) -> Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await?;
         let address = listener.local_addr()?;
         let state = watch::Sender::new(State {
             status: StatusCode::from_u16(status)?,
