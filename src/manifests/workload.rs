@@ -2,16 +2,17 @@
 //!
 //! `workload/` has one template of the DaemonSet for each form, and the parts that forms share.
 
+mod config_map;
 mod mounts;
 mod tolerations;
 
 use std::collections::BTreeSet;
 
 use super::account::OWN;
-use super::yaml::{Values, literal, scalar};
-use super::{Form, Manifests};
-use crate::text::sha256;
+use super::yaml::{Values, scalar};
+use super::{Form, Manifests, RenderError};
 
+pub use config_map::KeyError;
 pub use mounts::MountError;
 
 /// The Namespace and the ServiceAccount, if they are untaint's own. Those of other programs must not change or be
@@ -29,7 +30,7 @@ pub(super) fn account(manifests: &Manifests) -> Vec<String> {
 }
 
 /// The ConfigMap and the DaemonSet.
-pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], MountError> {
+pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], RenderError> {
     let daemon_set = match manifests.form {
         Form::Daemonset => include_str!("workload/daemonset.yaml"),
         Form::Sidecar => include_str!("workload/sidecar.yaml"),
@@ -52,13 +53,12 @@ pub(super) fn documents(manifests: &Manifests) -> Result<[String; 2], MountError
         .with("user", user)
         .with("selinux", selinux.unwrap_or_default())
         .fill(include_str!("workload/confinement.yaml"));
-    // With a hash, a new configuration rolls out by the DaemonSet's update strategy.
-    let hash = &sha256(&manifests.text)[..10];
-    let config_map = format!("{}-{hash}", manifests.account.objects());
+    let config_map = config_map::ConfigMap::of(&manifests.files)?;
     let values = manifests
         .values()
-        .with("configMap", config_map)
-        .with("configuration", literal(&manifests.text, 4))
+        .with("configMap", config_map.name(&manifests.account))
+        .with("configuration", config_map.data())
+        .with("config", config_map.mounted())
         .with("image", scalar(&manifests.image))
         .with("hostNetwork", include_str!("workload/host-network.yaml"))
         .with("tolerations", tolerations::of_pods(manifests))

@@ -1,45 +1,15 @@
 //! Reads a value of the tree, and knows the path of fields that leads there.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::problem::{Problem, Problems};
-use super::tree::{self, Node, Value};
+use super::problem::Problem;
+use super::source::Source;
+use super::tree::{Node, Value};
 use crate::syntax::{ABSOLUTE_PATH, Syntax};
 use crate::text::{excerpt, quoted};
-
-/// Reads a text with `read`.
-pub(crate) fn document<T>(
-    text: &str,
-    read: impl FnOnce(&Cursor<'_>) -> Option<T>,
-) -> Result<T, Problems> {
-    let node = tree::read(text).map_err(|problem| Problems::new(vec![problem]))?;
-    let source = Source {
-        text,
-        problems: RefCell::default(),
-    };
-    let value = read(&Cursor {
-        source: &source,
-        node: &node,
-        key: None,
-        path: String::new(),
-        is_secret: false,
-    });
-    let problems = source.problems.take();
-    match value {
-        Some(value) if problems.is_empty() => Ok(value),
-        _ => Err(Problems::new(problems)),
-    }
-}
-
-/// What all cursors into one text share.
-struct Source<'t> {
-    text: &'t str,
-    problems: RefCell<Vec<Problem>>,
-}
 
 /// A value in the tree.
 #[derive(Clone)]
@@ -54,6 +24,17 @@ pub(crate) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
+    /// The whole text.
+    pub(super) fn root(source: &'t Source<'t>, node: &'t Node) -> Self {
+        Self {
+            source,
+            node,
+            key: None,
+            path: String::new(),
+            is_secret: false,
+        }
+    }
+
     /// A value below this one.
     fn below(&self, key: Option<&'t Node>, node: &'t Node, path: String) -> Self {
         Self {
@@ -94,7 +75,7 @@ impl<'t> Cursor<'t> {
 
     fn report_at(&self, node: Option<&Node>, path: &str, message: &str) {
         let separator = if path.is_empty() { "" } else { ": " };
-        self.source.problems.borrow_mut().push(Problem {
+        self.source.report(Problem {
             place: node.map(|node| (node.defined.line(), node.defined.column())),
             message: format!("{path}{separator}{message}"),
         });
@@ -104,6 +85,18 @@ impl<'t> Cursor<'t> {
     pub(crate) fn place(&self) -> (u64, u64) {
         let at = self.key.unwrap_or(self.node).defined;
         (at.line(), at.column())
+    }
+
+    /// The place of `other`, in words for a message about this value: `in line 3`, or `at FILE:3:5` if it is in another
+    /// text.
+    pub(crate) fn whereabouts(&self, other: &Self) -> String {
+        let (line, column) = other.place();
+        match other.source.name {
+            Some(name) if !std::ptr::eq(self.source, other.source) => {
+                format!("at {name}:{line}:{column}")
+            }
+            _ => format!("in line {line}"),
+        }
     }
 
     /// The line of [`Cursor::place`].

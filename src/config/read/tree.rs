@@ -8,6 +8,7 @@ use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_yaml::{Error, MessageFormatter, Options, Spanned, UserMessageFormatter};
 
 use super::problem::Problem;
+use super::source::Source;
 
 /// A value and its place. Behind an alias, `defined` is the place of the anchored text, which an operator must edit.
 pub(super) type Node = Spanned<Value>;
@@ -24,14 +25,44 @@ pub(crate) enum Value {
     Map(Vec<(Node, Node)>),
 }
 
-/// In nodes, aliases expanded. A rule with three gates is about a hundred.
+/// In nodes, aliases expanded, of all texts together. A rule with three gates is about a hundred.
 const MAX_SIZE: usize = 50_000;
 
 /// In nested lists and mappings, aliases expanded; each level costs stack. JSON that a gate expects begins at 11.
 const MAX_DEPTH: usize = 32;
 
+/// Reads one YAML document in each text. `None` stands for a text with a problem of its syntax, and for those after the
+/// text with which all are too large.
+pub(super) fn read_all(sources: &[Source<'_>]) -> Vec<Option<Node>> {
+    let mut total = 0;
+    let trees = sources.iter().map(|source| {
+        if total > MAX_SIZE {
+            return None;
+        }
+        let node = read(source.text).map_err(|problem| source.report(problem));
+        total += node.as_ref().map_or(0, size);
+        if total > MAX_SIZE {
+            source.report(Problem {
+                place: None,
+                message: format!("has more than {MAX_SIZE} values, with the files before it"),
+            });
+        }
+        node.ok()
+    });
+    trees.collect()
+}
+
+/// The number of nodes.
+fn size(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::List(nodes) => nodes.iter().map(size).sum(),
+        Value::Map(pairs) => pairs.iter().map(|(key, node)| size(key) + size(node)).sum(),
+        _ => 0,
+    }
+}
+
 /// Reads one YAML document. The error is the first problem of its syntax, because the parser cannot continue after it.
-pub(super) fn read(text: &str) -> Result<Node, Problem> {
+fn read(text: &str) -> Result<Node, Problem> {
     serde_yaml::from_str_with_options(text, options()).map_err(|error| {
         let place = error.location().map(|at| (at.line(), at.column()));
         let message = explain(&error);
