@@ -1,5 +1,7 @@
 //! Commands other than `run`, and bad input to all commands.
 
+mod files;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
