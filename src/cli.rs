@@ -111,17 +111,17 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print every error of the files. If a file has an error, the exit code is 2.
+    /// Print every error of the files, which are joined as with --config. If there is an error, the exit code is 2.
     Validate {
-        /// Configuration files.
+        /// Configuration files, directories with such files, or - for standard input.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
     /// Print the effective configuration, including defaults.
     Show {
-        /// A configuration file.
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        /// Configuration files, directories with such files, or - for standard input.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
     },
     /// Print the JSON Schema of configuration files, for editors and other tools.
     Schema,
@@ -129,15 +129,17 @@ pub enum ConfigCommand {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The configuration file.
+    /// A configuration file, or a directory with such files. Can be repeated, or separated by colons. With --once, - reads
+    /// standard input.
     #[arg(
         long,
         env = "UNTAINT_CONFIG",
         value_name = "FILE",
+        value_delimiter = ':',
         conflicts_with = "taint",
         required_unless_present = "taint"
     )]
-    pub config: Option<PathBuf>,
+    pub config: Vec<PathBuf>,
     /// One taint to remove, instead of a configuration file. Without VALUE or EFFECT, any value or effect matches.
     #[arg(long, env = "UNTAINT_TAINT", value_name = "KEY[=VALUE][:EFFECT]", value_parser = parse_taint)]
     pub taint: Option<TaintMatcher>,
@@ -191,12 +193,12 @@ pub struct WaitArgs {
     pub timeout: Option<Duration>,
 }
 
-/// A configuration file, or gates instead of one.
+/// Configuration files, or gates instead of them.
 #[derive(Debug, Args)]
 pub struct ConfigOrGates {
-    /// The configuration file.
-    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE", required_unless_present_any = ["cni", "http_get", "file"])]
-    pub config: Option<PathBuf>,
+    /// A configuration file, a directory with such files, or - for standard input. Can be repeated, or separated by colons.
+    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE", value_delimiter = ':', required_unless_present_any = ["cni", "http_get", "file"])]
+    pub config: Vec<PathBuf>,
     #[command(flatten)]
     pub gates: GateArgs,
 }

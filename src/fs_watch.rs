@@ -62,8 +62,8 @@ impl FsWatch {
         }
     }
 
-    /// The same for a file that may be reached through links beside it: in a mounted ConfigMap `FILE` is a link to
-    /// `..data/FILE`, and what changes is `..data`.
+    /// The same for a file or directory that may be reached through links beside it: in a mounted ConfigMap `FILE` is a
+    /// link to `..data/FILE`, and what changes is `..data`.
     pub fn through_siblings(path: &Path) -> Self {
         let mut watch = Self::new(path);
         watch.target.through_siblings = true;

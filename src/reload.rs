@@ -1,6 +1,8 @@
-//! Watches the configuration file while the agent runs, and reports changes.
+//! Watches the configuration files while the agent runs, and reports changes.
 
-use std::path::{Path, PathBuf};
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -15,7 +17,6 @@ use crate::fs_watch::FsWatch;
 use crate::incident::Incident;
 use crate::rate_limit::TokenBucket;
 use crate::status::ConfigurationStatus;
-use crate::text::sha256;
 
 /// The interval of readings if no file events arrive. The kubelet needs about as long to bring a new ConfigMap to the node,
 /// and one reading a minute costs nothing noticeable.
@@ -24,7 +25,7 @@ const POLL: Duration = Duration::from_mins(1);
 const SETTLE: Duration = Duration::from_millis(100);
 /// A reading that takes longer counts as a failure. Its end is still awaited.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The number of problems of one file that are reported.
+/// The number of problems that are reported at a time.
 const MOST_PROBLEMS: usize = 20;
 
 /// A configuration with its origin.
@@ -34,24 +35,25 @@ pub struct Loaded {
     pub status: ConfigurationStatus,
 }
 
-/// A change of the configuration file.
+/// A change of the configuration files.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reload {
-    /// The file has another configuration.
+    /// The files have another configuration.
     Changed(Loaded),
-    /// The active configuration stays, and its status has changed: the file is invalid, or is valid again.
+    /// The active configuration stays, and its status has changed: a file is invalid, or all are valid again.
     Kept(ConfigurationStatus),
 }
 
-/// Another configuration with the hash of its text, or `None` if the text is the active one.
+/// Another configuration with the hash of its files, or `None` if they are the active ones.
 type Look = Result<Option<(Configuration, String)>, Problems>;
 
 impl Loaded {
-    pub fn from_file(path: &Path) -> Result<Self, Problems> {
-        let text = config::read(path)?;
+    /// Reads these files and directories, as [`config::read`] does.
+    pub fn from_files(paths: &[PathBuf]) -> Result<Self, Problems> {
+        let files = config::read(paths)?;
         Ok(Self {
-            configuration: config::parse_file(path, &text)?,
-            status: status(path.display().to_string(), Some(sha256(&text))),
+            configuration: config::parse_files(&files)?,
+            status: status(config::names(paths), Some(config::hash(&files))),
         })
     }
 
@@ -75,32 +77,38 @@ fn status(source: String, sha256: Option<String>) -> ConfigurationStatus {
     }
 }
 
-/// Watches the file that the configuration with this `status` was read from, and reports by `reloads`. Returns when their
-/// receiver is dropped.
-pub async fn follow(path: PathBuf, status: ConfigurationStatus, reloads: mpsc::Sender<Reload>) {
-    let _ = follow_by(look, path, status, reloads).await;
+/// Watches the files and directories that the configuration with this `status` was read from, and reports by `reloads`.
+/// Returns when their receiver is dropped.
+pub async fn follow(
+    paths: Vec<PathBuf>,
+    status: ConfigurationStatus,
+    reloads: mpsc::Sender<Reload>,
+) {
+    let _ = follow_by(look, paths, status, reloads).await;
 }
 
 /// `look` may hang, as file systems do.
 async fn follow_by(
-    look: impl Fn(&Path, &str) -> Look + Clone + Send + 'static,
-    path: PathBuf,
+    look: impl Fn(&[PathBuf], &str) -> Look + Clone + Send + 'static,
+    paths: Vec<PathBuf>,
     status: ConfigurationStatus,
     reloads: mpsc::Sender<Reload>,
 ) -> Result<(), SendError<Reload>> {
-    let mut watch = FsWatch::through_siblings(&path);
+    // A directory wakes by its entries, also if it is itself behind links beside it.
+    let watches = paths.iter().map(|path| FsWatch::through_siblings(path));
+    let mut watches: Vec<_> = watches.collect();
     let mut followed = Followed {
         status,
         allowance: TokenBucket::LOG_LINES,
     };
     loop {
-        match timeout(POLL, watch.changed()).await {
+        match timeout(POLL, one_changed(&mut watches)).await {
             Ok(()) => sleep(SETTLE).await,
-            Err(_) => watch.retry(),
+            Err(_) => watches.iter_mut().for_each(FsWatch::retry),
         }
-        let (look, path) = (look.clone(), path.clone());
+        let (look, paths) = (look.clone(), paths.clone());
         let active = followed.status.sha256.clone().unwrap_or_default();
-        let mut looking = spawn_blocking(move || look(&path, &active));
+        let mut looking = spawn_blocking(move || look(&paths, &active));
         let looked = if let Ok(looked) = timeout(PATIENCE, joined(&mut looking)).await {
             looked
         } else {
@@ -117,14 +125,29 @@ async fn follow_by(
     }
 }
 
-/// Reads the file once, on the thread of the caller.
-fn look(path: &Path, active: &str) -> Look {
-    let text = config::read(path)?;
-    let sha256 = sha256(&text);
+/// Completes when one of the watches does. Safe to cancel, as each of them is.
+async fn one_changed(watches: &mut [FsWatch]) {
+    let changes = watches.iter_mut().map(|watch| Box::pin(watch.changed()));
+    let mut changes: Vec<_> = changes.collect();
+    poll_fn(|context| {
+        let mut changes = changes.iter_mut();
+        if changes.any(|change| change.as_mut().poll(context).is_ready()) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+/// Reads the files once, on the thread of the caller.
+fn look(paths: &[PathBuf], active: &str) -> Look {
+    let files = config::read(paths)?;
+    let sha256 = config::hash(&files);
     if sha256 == active {
         return Ok(None);
     }
-    Ok(Some((config::parse_file(path, &text)?, sha256)))
+    Ok(Some((config::parse_files(&files)?, sha256)))
 }
 
 struct Followed {

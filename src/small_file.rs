@@ -10,11 +10,20 @@ use rustix::fs::{Mode, OFlags};
 use crate::text::io_message;
 
 /// In bytes; a ConfigMap cannot be larger either.
-const MAX_TEXT_BYTES: u64 = 1024 * 1024;
+pub(crate) const MAX_TEXT_BYTES: u64 = 1024 * 1024;
 
 /// The text of a file. The error completes a sentence that begins with the file's name.
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let (bytes, _) = read_bytes(path, MAX_TEXT_BYTES).map_err(|error| match error.kind() {
+    text(read_bytes(path, MAX_TEXT_BYTES).map(|(bytes, _)| bytes))
+}
+
+/// The same for the text on standard input.
+pub(crate) fn read_standard_input() -> Result<String, String> {
+    text(read_at_most(io::stdin().lock(), MAX_TEXT_BYTES))
+}
+
+fn text(read: io::Result<Vec<u8>>) -> Result<String, String> {
+    let bytes = read.map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => "is larger than 1 MiB".into(),
         _ => format!("cannot be read: {}", io_message(&error)),
     })?;
@@ -40,12 +49,16 @@ pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, System
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut bytes = Vec::new();
     // The size in the metadata may be wrong, or change.
+    Ok((read_at_most(file, limit)?, metadata.modified()?))
+}
+
+fn read_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         let reason = format!("larger than {limit} bytes");
         return Err(io::Error::new(ErrorKind::FileTooLarge, reason));
     }
-    Ok((bytes, metadata.modified()?))
+    Ok(bytes)
 }

@@ -12,9 +12,15 @@ pub const DEFAULT_IMAGE: &str = concat!("registry.example.com/untaint:", env!("C
 
 #[derive(Debug, Args)]
 pub struct ManifestsArgs {
-    /// The configuration file.
-    #[arg(long, env = "UNTAINT_CONFIG", value_name = "FILE")]
-    pub config: PathBuf,
+    /// A configuration file, a directory with such files, or - for standard input. Can be repeated, or separated by colons.
+    #[arg(
+        long,
+        env = "UNTAINT_CONFIG",
+        value_name = "FILE",
+        value_delimiter = ':',
+        required = true
+    )]
+    pub config: Vec<PathBuf>,
     /// How untaint runs on the nodes.
     #[arg(
         long,

@@ -6,24 +6,29 @@ use crate::config;
 
 pub(super) async fn config(command: ConfigCommand) -> Result<Exit, Failure> {
     match command {
-        ConfigCommand::Validate { files } => {
-            let mut errors = Vec::new();
-            for file in files {
-                match read_configuration(&file, None, config::load).await {
-                    Ok(_) => {}
-                    Err(Failure::Usage(error)) => errors.push(error),
-                    Err(other) => return Err(other),
-                }
-            }
-            if errors.is_empty() {
-                return Ok(Exit::Done);
-            }
-            Err(Failure::Usage(errors.join("\n")))
+        ConfigCommand::Validate { files: paths } => {
+            let files = read_configuration(&paths, None, config::read).await?;
+            let configuration = config::parse_files(&files)
+                .map_err(|problems| Failure::Usage(problems.to_string()))?;
+            let names = config::names(&paths);
+            let files = match files.len() {
+                1 => String::new(),
+                several => format!("{several} files, "),
+            };
+            let gates = configuration.rules.iter().map(|rule| rule.gates.len());
+            let gates = counted(gates.sum(), "gate");
+            let rules = counted(configuration.rules.len(), "rule");
+            print(format!("{names}: valid: {files}{rules}, {gates}\n")).await
         }
-        ConfigCommand::Show { file } => {
-            let configuration = read_configuration(&file, None, config::load).await?;
+        ConfigCommand::Show { files } => {
+            let configuration = read_configuration(&files, None, config::load).await?;
             print(config::show(&configuration)).await
         }
         ConfigCommand::Schema => print(config::schema::TEXT).await,
     }
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }

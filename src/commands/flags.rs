@@ -10,13 +10,13 @@ use crate::config::{
 use crate::taint::TaintMatcher;
 
 impl ConfigOrGates {
-    /// The file's configuration or, without a file, one rule with these gates and an empty taint.
+    /// The files' configuration or, without a file, one rule with these gates and an empty taint.
     pub(super) async fn configuration(
         self,
         deadline: Option<Instant>,
     ) -> Result<Configuration, Failure> {
-        if let Some(path) = self.config {
-            return read_configuration(&path, deadline, config::load).await;
+        if !self.config.is_empty() {
+            return read_configuration(&self.config, deadline, config::load).await;
         }
         let taint = TaintMatcher {
             key: String::new(),

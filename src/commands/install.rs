@@ -15,8 +15,8 @@ const NAME: &str = "untaint";
 /// Copies the running program atomically: a hook may start it during the installation of a newer version, and several
 /// containers may install it at the same time.
 pub(super) async fn install(directory: PathBuf) -> Result<Exit, Failure> {
-    let target = directory.clone();
-    Ok(run_blocking_on(&directory, move || install_into(&target)).await?)
+    let name = directory.display().to_string();
+    Ok(run_blocking_on(&name, move || install_into(&directory)).await?)
 }
 
 fn install_into(directory: &Path) -> anyhow::Result<Exit> {

@@ -8,12 +8,11 @@ use crate::config;
 use crate::manifests::{Account, Manifests, Part, Patch};
 
 pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
-    let path = args.config;
     let usage = |error: &dyn ToString| Failure::Usage(error.to_string());
-    let text = read_configuration(&path, None, config::read).await?;
-    let configuration = config::parse_file(&path, &text).map_err(|error| usage(&error))?;
+    let files = read_configuration(&args.config, None, config::read).await?;
+    let configuration = config::parse_files(&files).map_err(|error| usage(&error))?;
     let manifests = Manifests {
-        text,
+        files,
         configuration,
         form: args.form,
         account: Account {

@@ -9,7 +9,7 @@ mod run;
 mod wait;
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -20,6 +20,7 @@ use tracing::{error, info, warn};
 
 use crate::blocking::joined;
 use crate::cli::{Command, Exit};
+use crate::config::{is_standard_input, names};
 use crate::gate::State;
 use crate::gate::probe::exec;
 use crate::gate::run::GateStatus;
@@ -82,37 +83,42 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     joined(&mut spawn_blocking(work)).await
 }
 
-/// Like [`run_blocking`], for work on a file. Logs if its file system does not answer.
+/// Like [`run_blocking`], for work on files. Logs if their file system does not answer.
 async fn run_blocking_on<T: Send + 'static>(
-    path: &Path,
+    path: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
     let mut task = spawn_blocking(work);
     if let Ok(result) = timeout(PATIENCE, joined(&mut task)).await {
         return result;
     }
-    warn!(path = %path.display(), "a file system has not answered yet; waiting for it");
+    warn!(path, "a file system has not answered yet; waiting for it");
     joined(&mut task).await
 }
 
-/// Reads a configuration file. `read` returns its contents, or why it is not a configuration.
+/// Reads configuration files. `read` returns their contents, or why they are not a configuration.
 async fn read_configuration<T, E>(
-    path: &Path,
+    paths: &[PathBuf],
     deadline: Option<Instant>,
-    read: fn(&Path) -> Result<T, E>,
+    read: fn(&[PathBuf]) -> Result<T, E>,
 ) -> Result<T, Failure>
 where
     T: Send + 'static,
     E: ToString + Send + 'static,
 {
-    let file = path.to_owned();
-    let reading = run_blocking_on(path, move || read(&file));
-    match finish_by(deadline, reading).await {
+    let (names, files) = (names(paths), paths.to_owned());
+    let work = move || read(&files);
+    // Another program may take its time to write to standard input.
+    let (read, silence) = if paths.iter().any(|path| is_standard_input(path)) {
+        let read = finish_by(deadline, run_blocking(work)).await;
+        (read, "it has not ended, or the file system does not answer")
+    } else {
+        let read = finish_by(deadline, run_blocking_on(&names, work)).await;
+        (read, "the file system does not answer")
+    };
+    match read {
         Some(result) => result.map_err(|error| Failure::Usage(error.to_string())),
-        None => Err(Failure::Late(format!(
-            "{}: the file system does not answer",
-            path.display()
-        ))),
+        None => Err(Failure::Late(format!("{names}: {silence}"))),
     }
 }
 

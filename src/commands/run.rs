@@ -2,7 +2,7 @@
 
 use std::future::pending;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use super::{Failure, NOT_STABLE, deadline_in, finish_by, log_late_rule, read_con
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, GateArgs, RunArgs};
+use crate::config::is_standard_input;
 use crate::events;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded, Reload};
@@ -32,7 +33,14 @@ const LAST_EVENTS: Duration = Duration::from_secs(1);
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let deadline = deadline_in(args.timeout);
     let listen = args.listen();
-    let loaded = load(args.config.as_deref(), args.taint, args.gates, deadline).await?;
+    if !args.once && args.config.iter().any(|path| is_standard_input(path)) {
+        return Err(Failure::Usage(
+            "run reads its configuration again when it changes, and standard input cannot be read again: \
+             name a file with --config, or use --once"
+                .into(),
+        ));
+    }
+    let loaded = load(&args.config, args.taint, args.gates, deadline).await?;
     let node_name = own_node(args.node_name.as_deref())?;
     let source = args
         .kubeconfig
@@ -57,8 +65,8 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     server.spawn(serve(listen, sources));
     let (sender, reloads) = mpsc::channel(1);
     // `--once` uses the configuration that it began with.
-    let file = args.config.filter(|_| !args.once);
-    let following = follow(file, loaded.status.clone(), sender);
+    let files = if args.once { Vec::new() } else { args.config };
+    let following = follow(files, loaded.status.clone(), sender);
     let (events, publisher) = events::channel(Arc::clone(&api), node_name.clone());
     let mut publishing = pin!(publisher.run());
     let options = Options {
@@ -80,7 +88,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
             Some(()) => Err(anyhow!("the agent's loop ended").into()),
         },
         _ = server.join_next() => Err(anyhow!("the HTTP server ended").into()),
-        () = following => Err(anyhow!("the watch of the configuration file ended").into()),
+        () = following => Err(anyhow!("the watch of the configuration files ended").into()),
         () = &mut publishing => Err(anyhow!("the publisher of Events ended").into()),
     };
     let _ = timeout(LAST_EVENTS, publishing).await;
@@ -88,15 +96,15 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
 }
 
 async fn load(
-    config: Option<&Path>,
+    config: &[PathBuf],
     taint: Option<TaintMatcher>,
     gates: GateArgs,
     deadline: Option<Instant>,
 ) -> Result<Loaded, Failure> {
     match (config, taint) {
-        (Some(path), _) => read_configuration(path, deadline, Loaded::from_file).await,
-        (None, Some(taint)) => Ok(Loaded::without_file(one_rule(taint, gates))),
-        (None, None) => Err(Failure::Usage(
+        ([], Some(taint)) => Ok(Loaded::without_file(one_rule(taint, gates))),
+        ([_, ..], _) => read_configuration(config, deadline, Loaded::from_files).await,
+        ([], None) => Err(Failure::Usage(
             "name a configuration with --config, or a taint with --taint".into(),
         )),
     }
@@ -111,11 +119,11 @@ async fn serve(address: Option<SocketAddr>, sources: Sources) {
 }
 
 /// Without a file, there is nothing to follow and no end.
-async fn follow(file: Option<PathBuf>, status: ConfigurationStatus, reloads: mpsc::Sender<Reload>) {
-    match file {
-        Some(path) => reload::follow(path, status, reloads).await,
-        None => pending().await,
+async fn follow(files: Vec<PathBuf>, status: ConfigurationStatus, reloads: mpsc::Sender<Reload>) {
+    if files.is_empty() {
+        return pending().await;
     }
+    reload::follow(files, status, reloads).await;
 }
 
 /// The host's name is no substitute: it may differ from the Node's, and be that of another Node.

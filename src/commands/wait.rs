@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::{Failure, NOT_STABLE, deadline_in, finish_by, log_late_rule};
 use crate::cli::{Exit, WaitArgs};
-use crate::config::Configuration;
+use crate::config::{self, Configuration};
 use crate::gate::run::RuleGates;
 use crate::gate::{GateContext, NodeSnapshot};
 use crate::rule::{Decision, RuleState};
@@ -19,14 +19,13 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
         timeout: limit,
     } = args;
     let deadline = deadline_in(limit);
-    let path = gates.config.clone().unwrap_or_default();
+    let files = config::names(&gates.config);
     let configuration = gates.configuration(deadline).await?;
     let unanswered = configuration.gates_of_api_server();
     if !unanswered.is_empty() {
         return Err(Failure::Usage(format!(
-            "{}: wait does not use the API server, and only the API server can open these gates: {unanswered}. Use \
-             untaint run --once; with --dry-run, it writes nothing",
-            path.display()
+            "{files}: wait does not use the API server, and only the API server can open these gates: {unanswered}. Use \
+             untaint run --once; with --dry-run, it writes nothing"
         )));
     }
     let mut rules = Vec::new();

@@ -1,4 +1,4 @@
-//! Rules of one file that conflict: they write the same thing on the same Node, or wait for a condition that they
+//! Rules that conflict, in one file or in several: they write the same thing on the same Node, or wait for a condition that they
 //! publish themselves.
 
 use std::collections::{BTreeMap, HashSet};
@@ -9,7 +9,7 @@ use crate::taint::TaintMatcher;
 
 /// The parts of a rule that could be read, with the places of what the rule writes.
 pub(super) struct PartialRule<'t> {
-    pub(super) line: u64,
+    pub(super) at: Cursor<'t>,
     pub(super) node_selector: Option<BTreeMap<String, String>>,
     pub(super) gates: Vec<Gate>,
     pub(super) taint: Option<(Cursor<'t>, TaintMatcher)>,
@@ -36,8 +36,8 @@ fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
             .find(|(_, other)| taint.overlaps(other))
     {
         at.report_key(format!(
-            "can match the same taint as the rule in line {}; name different keys, values or effects, {REMEDY}",
-            other.line()
+            "can match the same taint as the rule {}; name different keys, values or effects, {REMEDY}",
+            at.whereabouts(other)
         ));
     }
     // A rule puts back taints of one effect only, so equal keys are enough.
@@ -47,9 +47,9 @@ fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
             .find(|(_, other)| *other == key)
     {
         at.report_key(format!(
-            "puts back the same taint as the rule in line {}: a Node has one taint of a key and effect, whatever its value; \
+            "puts back the same taint as the rule {}: a Node has one taint of a key and effect, whatever its value; \
              use retaint in one of them only, {REMEDY}",
-            other.line()
+            at.whereabouts(other)
         ));
     }
     if let Some((at, kind)) = &rule.published
@@ -58,8 +58,8 @@ fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
             .find(|(_, other)| other == kind)
     {
         at.report_key(format!(
-            "names the same condition as the one in line {}; name different types, {REMEDY}",
-            other.line()
+            "names the same condition as the one {}; name different types, {REMEDY}",
+            at.whereabouts(other)
         ));
     }
 }
@@ -70,35 +70,47 @@ fn report_condition(rule: &PartialRule<'_>, rules: &[PartialRule<'_>]) {
     let Some((at, kind)) = &rule.published else {
         return;
     };
-    if reachable(rule, rules).contains(kind.as_str()) {
-        at.report_key(
-            "names a condition that the gates of the same rule wait for, directly or through other rules: \
-             it could never change",
-        );
+    if let Some(last) = waiting_for(kind, rule, rules) {
+        let through = if std::ptr::eq(last, rule) {
+            String::new()
+        } else {
+            format!(", through the rule {}", at.whereabouts(&last.at))
+        };
+        at.report_key(format!(
+            "names a condition that the gates of the same rule wait for{through}: it could never change"
+        ));
     }
     let has_age = |wanted: &NodeCondition| wanted.kind == *kind && wanted.max_age.is_some();
     let mut others = rules.iter();
     if let Some(other) = others.find(|other| other.waits_for().any(has_age)) {
         at.report_key(format!(
-            "names a condition to which a gate of the rule in line {} gives a maxAge: untaint writes it only when it changes",
-            other.line
+            "names a condition to which a gate of the rule {} gives a maxAge: untaint writes it only when it changes",
+            at.whereabouts(&other.at)
         ));
     }
 }
 
-/// The types of the conditions that `rule` waits for, directly or through others of the `rules`.
-fn reachable<'a>(rule: &'a PartialRule<'_>, rules: &'a [PartialRule<'_>]) -> HashSet<&'a str> {
+/// The rule with a gate for the condition of type `kind`: `rule`, or one of the `rules` for whose conditions it waits,
+/// directly or through others.
+fn waiting_for<'a, 't>(
+    kind: &str,
+    rule: &'a PartialRule<'t>,
+    rules: &'a [PartialRule<'t>],
+) -> Option<&'a PartialRule<'t>> {
     let mut reached = HashSet::new();
     let mut waiting = vec![rule];
     while let Some(rule) = waiting.pop() {
-        for NodeCondition { kind, .. } in rule.waits_for() {
-            if reached.insert(kind.as_str()) {
-                let publishes = |other: &&PartialRule<'_>| matches!(&other.published, Some((_, other)) if other == kind);
+        for NodeCondition { kind: wanted, .. } in rule.waits_for() {
+            if wanted == kind {
+                return Some(rule);
+            }
+            if reached.insert(wanted) {
+                let publishes = |other: &&PartialRule<'_>| matches!(&other.published, Some((_, other)) if other == wanted);
                 waiting.extend(rules.iter().filter(publishes));
             }
         }
     }
-    reached
+    None
 }
 
 impl PartialRule<'_> {

@@ -1,12 +1,13 @@
-//! The configuration: one YAML file, read strictly into validated values.
+//! The configuration: one or more YAML files, read strictly into validated values.
 //!
-//! [`parse`] is pure; [`load`] reads a file. Each type is beside its reader: `gate` has the gates, one file a kind;
-//! `rule` has everything else of a rule. `read` is how YAML becomes values, and how all problems are found at once.
-//! `conflicts` compares rules with each other. The types have the shape and the field names of the file, so that
+//! [`parse`] and [`parse_files`] are pure; `files` finds and reads the files. Each type is beside its reader: `gate` has
+//! the gates, one file a kind; `rule` has everything else of a rule. `read` is how YAML becomes values, and how all
+//! problems are found at once. `conflicts` compares rules with each other. The types have the shape and the field names of the file, so that
 //! [`parse`] reads again what [`show`] writes, and [`schema`] is their JSON Schema.
 
 mod conflicts;
 mod duration;
+mod files;
 mod gate;
 mod labels;
 mod read;
@@ -14,20 +15,21 @@ mod rule;
 pub mod schema;
 mod taint;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use duration::parse_duration;
 pub(crate) use duration::shown as shown_duration;
+pub use files::{SourceFile, hash, is_in_directory, is_standard_input, names, read};
 pub use gate::*;
 pub use read::Problems;
 pub use rule::{Deadline, DeadlineAction, PublishCondition, Retaint, Rule};
 
-use crate::small_file;
 use crate::text::quoted;
-use read::{Cursor, Names, Value};
+use conflicts::PartialRule;
+use read::{Cursor, Names, Source, Value};
 
 /// `apiVersion` of the only version there is.
 pub const API_VERSION: &str = "untaint/v1alpha1";
@@ -49,7 +51,7 @@ struct File<'a> {
     configuration: &'a Configuration,
 }
 
-/// A whole configuration file.
+/// A configuration, from one file or joined from several.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
@@ -63,22 +65,20 @@ pub struct Configuration {
 
 /// Reads the text of a configuration file. The error has all problems of the text, each with its place.
 pub fn parse(text: &str) -> Result<Configuration, Problems> {
-    read::document(text, Configuration::read)
+    read::documents(&[Source::new(None, text)], Configuration::read)
 }
 
-/// [`parse`] with errors that name the file in each line.
-pub fn parse_file(path: &Path, text: &str) -> Result<Configuration, Problems> {
-    parse(text).map_err(|problems| problems.in_file(path))
+/// Joins configuration files and checks them together. The error has all problems, each with its file and place.
+pub fn parse_files(files: &[SourceFile]) -> Result<Configuration, Problems> {
+    let sources = files
+        .iter()
+        .map(|file| Source::new(Some(&file.name), &file.text));
+    read::documents(&sources.collect::<Vec<_>>(), Configuration::read)
 }
 
-/// Reads the text of a configuration file.
-pub fn read(path: &Path) -> Result<String, Problems> {
-    small_file::read_text(path).map_err(|message| Problems::of_the_whole(message).in_file(path))
-}
-
-/// Reads a configuration file. The error names the file in each of its lines.
-pub fn load(path: &Path) -> Result<Configuration, Problems> {
-    parse_file(path, &read(path)?)
+/// [`read`] and [`parse_files`].
+pub fn load(paths: &[PathBuf]) -> Result<Configuration, Problems> {
+    parse_files(&read(paths)?)
 }
 
 /// Writes a configuration as [`parse`] reads it, with every default filled in.
@@ -106,7 +106,30 @@ impl Configuration {
         gates.collect::<Vec<_>>().join(", ")
     }
 
-    fn read(root: &Cursor<'_>) -> Option<Self> {
+    /// Reads the files, and joins what they have.
+    fn read(roots: &[Cursor<'_>]) -> Option<Self> {
+        let mut joined = Joined::default();
+        let rules: Vec<_> = roots.iter().map(|root| joined.add(root)).collect();
+        conflicts::report(&joined.partial_rules);
+        Some(Self {
+            events: joined.events.is_some_and(|(_, value)| value),
+            rules: rules.into_iter().collect::<Option<Vec<_>>>()?.concat(),
+        })
+    }
+}
+
+/// What is known of the files so far.
+#[derive(Default)]
+struct Joined<'t> {
+    names: Names<'t>,
+    partial_rules: Vec<PartialRule<'t>>,
+    /// The field `events` of the first file that has it.
+    events: Option<(Cursor<'t>, bool)>,
+}
+
+impl<'t> Joined<'t> {
+    /// Returns the rules of a file.
+    fn add(&mut self, root: &Cursor<'t>) -> Option<Vec<Rule>> {
         if root.is_null() {
             root.report_whole("is empty; it must have apiVersion, kind and rules");
             return None;
@@ -136,15 +159,27 @@ impl Configuration {
                 fields.skip_rest();
                 return None;
             }
-            let (mut names, mut partial_rules) = (Names::default(), Vec::new());
-            let configuration = Self {
-                events: fields.flag("events"),
-                rules: fields.required("rules", |rules| {
-                    rules.filled_list(|rule| Rule::read(rule, &mut names, &mut partial_rules))
-                }),
-            };
-            conflicts::report(&partial_rules);
-            Some(configuration)
+            if let Some(field) = fields.find("events") {
+                self.events(field);
+            }
+            Some(fields.required("rules", |rules| {
+                rules.filled_list(|rule| Rule::read(rule, &mut self.names, &mut self.partial_rules))
+            }))
         })
+    }
+
+    /// A setting of the whole program, so the files that have it must agree.
+    fn events(&mut self, field: Cursor<'t>) {
+        let Some(value) = field.boolean() else {
+            return;
+        };
+        match &self.events {
+            Some((first, other)) if *other != value => field.report_key(format!(
+                "is {value}, but is {other} {}; leave it out in one of the files",
+                field.whereabouts(first)
+            )),
+            Some(_) => {}
+            None => self.events = Some((field, value)),
+        }
     }
 }

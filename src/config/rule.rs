@@ -27,7 +27,7 @@ pub use retaint::Retaint;
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("dependentSchemas" = {"retaint": retaint::needs()}))]
 pub struct Rule {
-    /// Unique in the file.
+    /// Unique in the configuration.
     #[schemars(transform = Form(&DNS_LABEL))]
     pub name: String,
     /// The taint to remove.
@@ -85,7 +85,7 @@ impl Rule {
     /// Reads a rule. Adds what could be read of it to `partial_rules`, even if it has problems.
     pub(super) fn read<'t>(
         cursor: &Cursor<'t>,
-        names: &mut Names,
+        names: &mut Names<'t>,
         partial_rules: &mut Vec<PartialRule<'t>>,
     ) -> Option<Self> {
         cursor.mapping("a rule", |fields| {
@@ -110,7 +110,7 @@ impl Rule {
             let publish_condition = published_at.as_ref().and_then(PublishCondition::read);
             let dry_run = fields.flag("dryRun");
             partial_rules.push(PartialRule {
-                line: cursor.line(),
+                at: cursor.clone(),
                 node_selector: node_selector.clone(),
                 gates: gates.clone().unwrap_or_default(),
                 taint: taint_at.zip(taint.clone()),

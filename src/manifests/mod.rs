@@ -13,7 +13,7 @@ mod yaml;
 
 pub use account::{Account, OWN};
 pub use policy::{Enforcement, Tenants};
-pub use workload::MountError;
+pub use workload::{KeyError, MountError};
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use self::policy::MOST_CHARACTERS;
 use self::yaml::{Values, scalar};
-use crate::config::{Check, Configuration, Gate, ObservedObject, Rule};
+use crate::config::{Check, Configuration, Gate, ObservedObject, Rule, SourceFile};
 
 const HEAD: &str =
     "# Written by `untaint manifests`. Do not edit: change the configuration and run it again.\n\n";
@@ -84,6 +84,9 @@ pub enum RenderError {
     /// A gate looks at a place that cannot be mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// A ConfigMap cannot hold the configuration files under their names.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// The account is that of the form daemonset. The policies of two forms for one account would replace each other.
     #[error(
         "this form is for the pods of another program: name the account of those pods with --namespace and --service-account; \
@@ -125,8 +128,9 @@ pub enum RenderError {
 
 #[derive(Debug, Clone)]
 pub struct Manifests {
-    /// The text of the configuration file, as it is mounted.
-    pub text: String,
+    /// The configuration files, as they are mounted.
+    pub files: Vec<SourceFile>,
+    /// What they say together.
     pub configuration: Configuration,
     /// How untaint gets to the nodes.
     pub form: Form,
@@ -160,7 +164,7 @@ impl Manifests {
             documents.extend(policy::documents(self)?);
         }
         if parts.contains(&Part::Config) {
-            documents.push(workload::config_map(self));
+            documents.push(workload::config_map(self)?);
         }
         if parts.contains(&Part::Workload) {
             documents.push(workload::daemon_set(self)?);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::config;
+use crate::config::{self, SourceFile};
 use crate::node::self_check::SIGNATURE;
 
 const CONFIGURATION: &str = "apiVersion: untaint/v1alpha1
@@ -24,7 +24,10 @@ fn all() -> impl Iterator<Item = Manifests> {
         (Form::PostStart, false),
     ];
     forms.into_iter().map(|(form, strict_policy)| Manifests {
-        text: CONFIGURATION.into(),
+        files: vec![SourceFile {
+            name: "rules.yaml".into(),
+            text: CONFIGURATION.into(),
+        }],
         configuration: config::parse(CONFIGURATION).unwrap(),
         form,
         account: "shop:agent".parse().unwrap(),

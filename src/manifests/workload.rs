@@ -2,6 +2,7 @@
 //!
 //! `workload/` has one template of the DaemonSet for each form, and the parts that forms share.
 
+mod config_map;
 mod mounts;
 mod tolerations;
 
@@ -10,11 +11,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::account::OWN;
-use super::yaml::{Values, literal, scalar};
-use super::{Form, Manifests, Patch};
+use super::yaml::{Values, scalar};
+use super::{Form, Manifests, Patch, RenderError};
 use crate::config::shown_duration;
-use crate::text::sha256;
 
+use config_map::ConfigMap;
+pub use config_map::KeyError;
 pub use mounts::MountError;
 pub(super) use mounts::created as created_directories;
 
@@ -33,21 +35,16 @@ pub(super) fn account(manifests: &Manifests) -> Vec<String> {
     documents.collect()
 }
 
-pub(super) fn config_map(manifests: &Manifests) -> String {
+pub(super) fn config_map(manifests: &Manifests) -> Result<String, RenderError> {
+    let config_map = ConfigMap::of(&manifests.files)?;
     let values = manifests
         .values()
-        .with("configMap", config_map_name(manifests))
-        .with("configuration", literal(&manifests.text, 4));
-    values.fill(include_str!("workload/config-map.yaml"))
+        .with("configMap", config_map.name(&manifests.account))
+        .with("configuration", config_map.data());
+    Ok(values.fill(include_str!("workload/config-map.yaml")))
 }
 
-/// With a hash, a new configuration rolls out by the DaemonSet's update strategy.
-fn config_map_name(manifests: &Manifests) -> String {
-    let hash = &sha256(&manifests.text)[..10];
-    format!("{}-{hash}", manifests.account.objects())
-}
-
-pub(super) fn daemon_set(manifests: &Manifests) -> Result<String, MountError> {
+pub(super) fn daemon_set(manifests: &Manifests) -> Result<String, RenderError> {
     let (name, template) = match manifests.form {
         // Its name is that of the account.
         Form::Daemonset => ("", include_str!("workload/daemonset.yaml")),
@@ -67,7 +64,7 @@ pub(super) fn daemon_set(manifests: &Manifests) -> Result<String, MountError> {
     Ok(values.fill(template))
 }
 
-pub(super) fn patch(manifests: &Manifests, patch: &Patch) -> Result<String, MountError> {
+pub(super) fn patch(manifests: &Manifests, patch: &Patch) -> Result<String, RenderError> {
     let mut after = String::new();
     if !patch.after.is_empty() {
         after.push_str(ABOUT_AFTER);
@@ -92,16 +89,18 @@ app.kubernetes.io/instance: {{instance}}
 ";
 
 /// The values that the DaemonSets and the patch have.
-fn of_pods(manifests: &Manifests) -> Result<Values, MountError> {
+fn of_pods(manifests: &Manifests) -> Result<Values, RenderError> {
     let directories = match manifests.form {
         // The hook sees the file system of the vendor's container.
         Form::PostStart => BTreeSet::new(),
         _ => mounts::directories(manifests)?,
     };
+    let config_map = ConfigMap::of(&manifests.files)?;
     let timeout = manifests.form.timeout().map(shown_duration);
     let values = manifests
         .values()
-        .with("configMap", config_map_name(manifests))
+        .with("configMap", config_map.name(&manifests.account))
+        .with("config", config_map.mounted())
         .with("image", scalar(&manifests.image))
         .with("timeout", timeout.unwrap_or_default())
         .with("nodeName", include_str!("workload/node-name.yaml"))

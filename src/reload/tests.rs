@@ -1,11 +1,15 @@
+mod several;
+
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::mpsc as threads;
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
 use super::*;
+use crate::text::sha256;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -27,19 +31,20 @@ struct Scene {
 impl Scene {
     /// `file`, which is below a directory of its own, must be there and be [`text`]`("start")`.
     fn follow(dir: TempDir, file: &str) -> Self {
-        Self::follow_by(look, dir, file)
+        Self::follow_by(look, dir, &[file])
     }
 
     fn follow_by(
-        look: impl Fn(&Path, &str) -> Look + Clone + Send + 'static,
+        look: impl Fn(&[PathBuf], &str) -> Look + Clone + Send + 'static,
         dir: TempDir,
-        file: &str,
+        paths: &[&str],
     ) -> Self {
-        let file = dir.path().join(file);
-        let loaded = Loaded::from_file(&file).unwrap();
+        let paths: Vec<_> = paths.iter().map(|path| dir.path().join(path)).collect();
+        let file = paths[0].clone();
+        let loaded = Loaded::from_files(&paths).unwrap();
         assert_eq!(key_of(&loaded), "start");
         let (sender, reloads) = mpsc::channel(1);
-        tokio::spawn(follow_by(look, file.clone(), loaded.status, sender));
+        tokio::spawn(follow_by(look, paths, loaded.status, sender));
         Self { dir, file, reloads }
     }
 
@@ -81,7 +86,7 @@ fn a_file() -> TempDir {
 }
 
 fn retarget(link: &Path, target: &str) {
-    let new = link.with_extension("new");
+    let new = link.with_file_name("..new");
     symlink(target, &new).unwrap();
     fs::rename(&new, link).unwrap();
 }
@@ -180,13 +185,13 @@ async fn a_file_system_that_hangs_is_reported_and_delays_nothing_else() {
     let (release, hang) = threads::channel::<()>();
     let (start, mut started) = mpsc::unbounded_channel();
     let hang = Arc::new(Mutex::new(hang));
-    let hanging = move |path: &Path, active: &str| {
+    let hanging = move |paths: &[PathBuf], active: &str| {
         start.send(()).unwrap();
         // An error once it has been released.
         let _ = hang.lock().unwrap().recv_timeout(DEADLINE);
-        look(path, active)
+        look(paths, active)
     };
-    let mut scene = Scene::follow_by(hanging, a_file(), "config.yaml");
+    let mut scene = Scene::follow_by(hanging, a_file(), &["config.yaml"]);
     started.recv().await.unwrap();
     tokio::time::advance(PATIENCE).await;
     tokio::time::resume();
@@ -209,14 +214,14 @@ fn looked(followed: &Followed, text: &str) -> Look {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("config.yaml");
     fs::write(&file, text).unwrap();
-    look(&file, followed.status.sha256.as_deref().unwrap())
+    look(&[file], followed.status.sha256.as_deref().unwrap())
 }
 
 #[test]
 fn a_bad_text_leaves_the_active_configuration_and_is_reported_once_for_each_problem() {
     let mut followed = followed();
     let active = followed.status.clone();
-    let missing = || config::read(Path::new("/does/not/exist")).map(|_| None);
+    let missing = || config::read(&["/does/not/exist".into()]).map(|_| None);
     let Some(Reload::Kept(status)) = followed.apply(missing()) else {
         panic!("not told");
     };
@@ -266,12 +271,4 @@ fn of_very_many_problems_the_first_are_reported_with_the_number_of_the_others() 
     assert_eq!((lines[19], lines[20]), ("f:19: bad", "and 980 more"));
     let few = problems[..MOST_PROBLEMS].join("\n");
     assert_eq!(shortened(&few), few);
-}
-
-#[test]
-fn the_hash_is_what_sha256sum_prints() {
-    assert_eq!(
-        sha256("abc"),
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    );
 }

@@ -1,6 +1,7 @@
 //! Commands other than `run`, and bad input to all commands.
 
 mod endings;
+mod files;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;

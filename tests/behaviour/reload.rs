@@ -1,5 +1,6 @@
 //! The configuration file changes while the agent runs.
 
+mod several;
 mod under_way;
 
 use std::io::ErrorKind;

@@ -125,7 +125,8 @@ impl Installation {
             cluster,
             manifests: Manifests {
                 configuration: config::parse(&options.configuration).unwrap(),
-                text: options.configuration,
+                // No test here applies the pods.
+                files: Vec::new(),
                 form: options.form,
                 account: way.written(namespace),
                 image: "untaint".into(),
@@ -154,7 +155,6 @@ impl Installation {
     pub(crate) async fn neighbour(&self, configuration: &str) -> Self {
         let manifests = Manifests {
             configuration: config::parse(configuration).unwrap(),
-            text: configuration.into(),
             ..self.manifests.clone()
         };
         let yaml = with_account(&manifests, &[Part::Rbac, Part::Policy]);

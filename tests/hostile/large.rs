@@ -42,7 +42,6 @@ async fn the_longest_policy_that_is_written_is_one_that_the_server_takes() {
         let head = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
         let text = format!("{head}{}", rules.collect::<String>());
         longest.manifests.configuration = untaint::config::parse(&text).unwrap();
-        longest.manifests.text = text;
         longest.manifests.render(&[Part::Rbac, Part::Policy])
     };
     let mut rules = 1000;

@@ -143,7 +143,8 @@ pub(crate) async fn what_the_rules_ask_for_is_let_through_and_only_where_they_as
 pub(crate) fn agent(installation: &Installation, node: &str, token: &str, more: &[&str]) -> Agent {
     let kubeconfig = installation.kubeconfig(token);
     let config = kubeconfig.with_file_name("config.yaml");
-    std::fs::write(&config, &installation.manifests.text).unwrap();
+    let shown = untaint::config::show(&installation.manifests.configuration);
+    std::fs::write(&config, shown).unwrap();
     let run = run_on(node, &config, &kubeconfig);
     Agent::start(PROGRAM, &[&run, more].concat(), &[]).unwrap()
 }

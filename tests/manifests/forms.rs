@@ -105,7 +105,9 @@ async fn the_configuration_is_valid_and_where_the_command_line_says() {
     for form in FORMS {
         let objects = Objects::of_form(cluster, form).await;
         let (program, args) = objects.runner();
-        let path = args.config.unwrap();
+        let [path] = args.config.as_slice() else {
+            panic!("{:?}", args.config);
+        };
         let volume = volume_at(objects.pod(), program.container, path.parent().unwrap());
         let map = objects.one("ConfigMap");
         assert_eq!(

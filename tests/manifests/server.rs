@@ -82,6 +82,64 @@ async fn what_is_written_from_an_example_can_be_applied_and_applied_again() {
     }
 }
 
+/// Of two files: each is a key, and the pods read the directory.
+#[tokio::test]
+async fn several_files_are_applied_as_one_configmap_that_the_pods_read_as_a_directory() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let files = ["examples/cilium.yaml", "examples/ebs-csi.yaml"];
+    for form in FORMS {
+        let namespace = format!("several-{form}");
+        let arguments = [
+            "--config",
+            files[0],
+            "--config",
+            files[1],
+            "--form",
+            form,
+            "--namespace",
+            &namespace,
+            "--service-account",
+            "some.account",
+            "--image=registry.internal/untaint:1",
+        ];
+        let text = written(&arguments).unwrap();
+        let directory = tempdir().unwrap();
+        let file = directory.path().join("untaint.yaml");
+        fs::write(&file, &text).unwrap();
+        apply_object(cluster, &namespaced(&namespace), &[]).await;
+        apply(cluster, &["--filename", file.to_str().unwrap()]).await;
+
+        let objects = Objects(serde_yaml::from_multiple(&text).unwrap());
+        let name = objects.one("ConfigMap")["metadata"]["name"].as_str();
+        let get = [
+            "get",
+            "configmap",
+            name.unwrap(),
+            "--namespace",
+            &namespace,
+            "--output=json",
+        ];
+        let stored: Value = serde_json::from_str(&cluster.kubectl(&get).await.unwrap()).unwrap();
+        let data = stored["data"].as_object().unwrap();
+        assert_eq!(data.len(), files.len());
+        for file in files {
+            let key = file.trim_start_matches("examples/");
+            let original = fs::read_to_string(format!("{ROOT}/{file}")).unwrap();
+            assert_eq!(data[key], original, "{key}");
+        }
+        let (_, run) = objects.runner();
+        assert_eq!(run.config, [PathBuf::from("/etc/untaint")], "{form}");
+        let volumes = list(&objects.pod()["volumes"]);
+        assert!(
+            volumes
+                .iter()
+                .any(|volume| volume["configMap"]["name"].as_str() == name)
+        );
+    }
+}
+
 fn namespaced(name: &str) -> Value {
     json!({
         "apiVersion": "v1",

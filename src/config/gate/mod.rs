@@ -193,7 +193,7 @@ impl Gate {
         at.list(|gate| Self::read(gate, &mut names))
     }
 
-    fn read(cursor: &Cursor<'_>, names: &mut Names) -> Option<Self> {
+    fn read<'t>(cursor: &Cursor<'t>, names: &mut Names<'t>) -> Option<Self> {
         if cursor.get("anyOf").is_some() {
             return Group::read(cursor, names).map(Self::AnyOf);
         }
@@ -207,7 +207,7 @@ impl Gate {
 }
 
 impl Group {
-    fn read(cursor: &Cursor<'_>, names: &mut Names) -> Option<Self> {
+    fn read<'t>(cursor: &Cursor<'t>, names: &mut Names<'t>) -> Option<Self> {
         cursor.mapping("a gate with anyOf", |fields| {
             let mut member_names = Names::default();
             Some(Self {
@@ -254,10 +254,10 @@ impl Check {
     }
 
     /// A check has one kind. The fields of others are read for their problems.
-    fn read(
-        fields: &mut Fields<'_, '_>,
-        kinds: &[(Cursor<'_>, Reader)],
-        names: &mut Names,
+    fn read<'t>(
+        fields: &mut Fields<'_, 't>,
+        kinds: &[(Cursor<'t>, Reader)],
+        names: &mut Names<'t>,
     ) -> Option<Self> {
         let Some(((field, reader), others)) = kinds.split_first() else {
             fields.report(format!("must have one of {}", fields.known()));

@@ -1,20 +1,14 @@
 //! Reads a value of the tree, and knows the path of fields that leads there.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::advice;
 use super::problem::Problem;
+use super::source::Source;
 use super::tree::{Node, Value};
 use crate::syntax::{ABSOLUTE_PATH, Syntax};
 use crate::text::{excerpt, quoted};
-
-/// What all cursors into one text share.
-pub(super) struct Source<'t> {
-    pub(super) text: &'t str,
-    pub(super) problems: RefCell<Vec<Problem>>,
-}
 
 /// A value in the tree.
 #[derive(Clone)]
@@ -29,7 +23,7 @@ pub(crate) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    /// The whole document.
+    /// The whole text.
     pub(super) fn root(source: &'t Source<'t>, node: &'t Node) -> Self {
         Self {
             source,
@@ -80,7 +74,7 @@ impl<'t> Cursor<'t> {
 
     fn report_at(&self, node: Option<&Node>, path: &str, message: &str) {
         let separator = if path.is_empty() { "" } else { ": " };
-        self.source.problems.borrow_mut().push(Problem {
+        self.source.report(Problem {
             place: node.map(|node| (node.defined.line(), node.defined.column())),
             message: format!("{path}{separator}{message}"),
         });
@@ -90,6 +84,18 @@ impl<'t> Cursor<'t> {
     pub(crate) fn place(&self) -> (u64, u64) {
         let at = self.key.unwrap_or(self.node).defined;
         (at.line(), at.column())
+    }
+
+    /// The place of `other`, in words for a message about this value: `in line 3`, or `at FILE:3:5` if it is in another
+    /// text.
+    pub(crate) fn whereabouts(&self, other: &Self) -> String {
+        let (line, column) = other.place();
+        match other.source.name {
+            Some(name) if !std::ptr::eq(self.source, other.source) => {
+                format!("at {name}:{line}:{column}")
+            }
+            _ => format!("in line {line}"),
+        }
     }
 
     /// The line of [`Cursor::place`].

@@ -1,34 +1,54 @@
-//! Reads a text, and explains problems whose cause is in its lines.
+//! Reads texts, and explains problems whose cause is in their lines.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::cursor::{Cursor, Source};
+use super::cursor::Cursor;
 use super::problem::{Problem, Problems};
-use super::tree;
+use super::source::Source;
+use super::tree::{self, MAX_SIZE, Node};
 
-/// Reads a text with `read`.
-pub(crate) fn document<T>(
-    text: &str,
-    read: impl FnOnce(&Cursor<'_>) -> Option<T>,
+/// Reads texts that belong together with `read`, which gets those whose syntax is right.
+pub(crate) fn documents<T>(
+    sources: &[Source<'_>],
+    read: impl FnOnce(&[Cursor<'_>]) -> Option<T>,
 ) -> Result<T, Problems> {
-    let node = match tree::read(text) {
-        Ok(node) => node,
-        Err(problem) => {
-            let problem = tab(text, &problem).unwrap_or(problem);
-            return Err(Problems::new(with_templates(text, vec![problem], 1)));
-        }
-    };
-    let source = Source {
-        text,
-        problems: RefCell::default(),
-    };
-    let value = read(&Cursor::root(&source, &node));
-    let problems = source.problems.take();
+    let trees = trees(sources);
+    let roots = sources.iter().zip(&trees);
+    let roots = roots.filter_map(|(source, node)| Some(Cursor::root(source, node.as_ref()?)));
+    let value = read(&roots.collect::<Vec<_>>());
+    let problems = sources.iter().zip(&trees).map(|(source, node)| {
+        let (name, problems) = source.take_problems();
+        // Those of the syntax can come from the line before or after.
+        let around = if node.is_some() { 0 } else { 1 };
+        (name, with_templates(source.text, problems, around))
+    });
+    let problems: Vec<_> = problems.collect();
     match value {
-        Some(value) if problems.is_empty() => Ok(value),
-        _ => Err(Problems::new(with_templates(text, problems, 0))),
+        Some(value) if problems.iter().all(|(_, of_one)| of_one.is_empty()) => Ok(value),
+        _ => Err(Problems::new(problems)),
     }
+}
+
+/// Reads one YAML document in each text. `None` stands for a text with a problem of its syntax, and for those after the
+/// text with which all are too large.
+fn trees(sources: &[Source<'_>]) -> Vec<Option<Node>> {
+    let mut total = 0;
+    let trees = sources.iter().map(|source| {
+        if total > MAX_SIZE {
+            return None;
+        }
+        let node = tree::read(source.text)
+            .map_err(|problem| source.report(tab(source.text, &problem).unwrap_or(problem)));
+        total += node.as_ref().map_or(0, tree::size);
+        if total > MAX_SIZE {
+            source.report(Problem {
+                place: None,
+                message: format!("has more than {MAX_SIZE} values, with the files before it"),
+            });
+        }
+        node.ok()
+    });
+    trees.collect()
 }
 
 /// The tab in the indentation that the parser stumbles over at `problem`, or in the line after it.

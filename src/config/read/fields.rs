@@ -92,15 +92,14 @@ impl<'t> Fields<'_, 't> {
     }
 
     /// Reads the field `name` and adds it to `names`, in which it must be new.
-    pub(crate) fn name(&mut self, names: &mut Names) -> String {
+    pub(crate) fn name(&mut self, names: &mut Names<'t>) -> String {
         self.required("name", |field| {
             let name = field.text(&DNS_LABEL)?;
             if let Some(first) = names.0.get(&name) {
-                field.report(format!(
-                    "must be unique, but is also the name in line {first}"
-                ));
+                let first = field.whereabouts(first);
+                field.report(format!("must be unique, but is also the name {first}"));
             } else {
-                names.0.insert(name.clone(), field.line());
+                names.0.insert(name.clone(), field.clone());
             }
             Some(name)
         })
@@ -134,6 +133,6 @@ impl<'t> Fields<'_, 't> {
     }
 }
 
-/// The names in a list so far, each with its line.
+/// The names in a list so far, each with its place.
 #[derive(Default)]
-pub(crate) struct Names(HashMap<String, u64>);
+pub(crate) struct Names<'t>(HashMap<String, Cursor<'t>>);

@@ -11,10 +11,12 @@ mod document;
 mod fields;
 mod numbers;
 mod problem;
+mod source;
 mod tree;
 
 pub(super) use cursor::Cursor;
-pub(super) use document::document;
+pub(super) use document::documents;
 pub(super) use fields::{Fields, Names};
 pub use problem::Problems;
+pub(super) use source::Source;
 pub(super) use tree::Value;

@@ -1,7 +1,6 @@
 //! What is wrong with a text, and where.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
@@ -11,47 +10,47 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-/// Everything that is wrong with a text or a file, from top to bottom; never empty.
+/// Everything that is wrong with one or more texts, each from top to bottom and with its name, if it has one; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems {
-    file: Option<PathBuf>,
-    problems: Vec<Problem>,
-}
+pub struct Problems(Vec<(Option<String>, Problem)>);
 
 impl Problems {
-    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
-        problems.sort_by_key(|problem| problem.place);
-        Self {
-            file: None,
-            problems,
-        }
+    /// Those of each text.
+    pub(super) fn new<'n>(
+        texts: impl IntoIterator<Item = (Option<&'n str>, Vec<Problem>)>,
+    ) -> Self {
+        let texts = texts.into_iter().flat_map(|(name, mut problems)| {
+            problems.sort_by_key(|problem| problem.place);
+            let name = name.map(str::to_owned);
+            problems
+                .into_iter()
+                .map(move |problem| (name.clone(), problem))
+        });
+        Self(texts.collect())
     }
 
-    /// One problem of the text as a whole.
-    pub(crate) fn of_the_whole(message: String) -> Self {
+    /// One problem of each of these files, as a whole.
+    pub(crate) fn of_files(files: Vec<(String, String)>) -> Self {
         let place = None;
-        Self::new(vec![Problem { place, message }])
-    }
-
-    /// The same, with the name of the file in each line.
-    pub(crate) fn in_file(self, path: &Path) -> Self {
-        Self {
-            file: Some(path.to_owned()),
-            ..self
-        }
+        let files = files.into_iter();
+        Self(
+            files
+                .map(|(name, message)| (Some(name), Problem { place, message }))
+                .collect(),
+        )
     }
 }
 
 /// One line a problem: `FILE:12:5: rules[0].name: must …`.
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.problems.iter().enumerate() {
+        for (index, (name, problem)) in self.0.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            match (&self.file, problem.place) {
-                (Some(file), Some(_)) => write!(f, "{}:", file.display())?,
-                (Some(file), None) => write!(f, "{}: ", file.display())?,
+            match (name, problem.place) {
+                (Some(name), Some(_)) => write!(f, "{name}:")?,
+                (Some(name), None) => write!(f, "{name}: ")?,
                 (None, _) => {}
             }
             if let Some((line, column)) = problem.place {

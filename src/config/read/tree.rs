@@ -26,11 +26,20 @@ pub(crate) enum Value {
     Map(Vec<(Node, Node)>),
 }
 
-/// In nodes, aliases expanded. A rule with three gates is about a hundred.
-const MAX_SIZE: usize = 50_000;
+/// In nodes, aliases expanded, of all texts together. A rule with three gates is about a hundred.
+pub(super) const MAX_SIZE: usize = 50_000;
 
 /// In nested lists and mappings, aliases expanded; each level costs stack. JSON that a gate expects begins at 11.
 const MAX_DEPTH: usize = 32;
+
+/// The number of nodes.
+pub(super) fn size(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::List(nodes) => nodes.iter().map(size).sum(),
+        Value::Map(pairs) => pairs.iter().map(|(key, node)| size(key) + size(node)).sum(),
+        _ => 0,
+    }
+}
 
 /// Reads one YAML document. The error is the first problem of its syntax, because the parser cannot continue after it.
 pub(super) fn read(text: &str) -> Result<Node, Problem> {

@@ -1,0 +1,132 @@
+//! The files of a configuration: which they are, and their texts.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Problems;
+use crate::small_file::{self, MAX_TEXT_BYTES};
+use crate::text::{io_message, printable, sha256};
+
+/// The path of standard input.
+const STANDARD_INPUT: &str = "-";
+/// The files of a directory. A file with one short rule has about 100 bytes, and the limit of bytes allows 10,000.
+const MOST_FILES: usize = 256;
+/// The longest path that Linux accepts, in bytes.
+const LONGEST_PATH: usize = 4096;
+
+/// A configuration file, or one of several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// What messages call it: the path as it was given, or `standard input`.
+    pub name: String,
+    pub text: String,
+}
+
+/// Reads the files that `paths` name: a file, a directory, which stands for its files `*.yaml` and `*.yml` in the order
+/// of their names, or `-` for standard input. Hidden files do not count, nor do the files of directories below.
+///
+/// The error has every file that cannot be read. A file, and all together, have at most 1 MiB.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {
+    let (mut files, mut problems) = (Vec::new(), Vec::new());
+    let (mut known, mut size) = (HashSet::new(), 0);
+    for path in paths {
+        let entries = entries(path).unwrap_or_else(|message| {
+            problems.push((name_of(path), message));
+            Vec::new()
+        });
+        for path in entries {
+            let read = if known.insert(path.clone()) {
+                read_file(&path)
+            } else {
+                Err("is named twice".into())
+            };
+            match read {
+                Ok(text) => {
+                    size += text.len() as u64;
+                    let name = name_of(&path);
+                    if size > MAX_TEXT_BYTES {
+                        let message = "is larger than 1 MiB, with the files before it";
+                        problems.push((name, message.into()));
+                        return Err(Problems::of_files(problems));
+                    }
+                    files.push(SourceFile { name, text });
+                }
+                Err(message) => problems.push((name_of(&path), message)),
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(files)
+    } else {
+        Err(Problems::of_files(problems))
+    }
+}
+
+/// Whether `path` stands for standard input, which can be read only once.
+pub fn is_standard_input(path: &Path) -> bool {
+    path == Path::new(STANDARD_INPUT)
+}
+
+/// Whether a directory of configuration files stands also for the file with this name.
+pub fn is_in_directory(name: &Path) -> bool {
+    let is_hidden = name.as_os_str().as_encoded_bytes().starts_with(b".");
+    let end = name.extension();
+    !is_hidden && end.is_some_and(|end| end == "yaml" || end == "yml")
+}
+
+/// `paths` in a message.
+pub fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<_> = paths.iter().map(|path| name_of(path)).collect();
+    names.join(", ")
+}
+
+/// The hash of all texts, in hexadecimal: of one file what `sha256sum FILE` prints, of several what
+/// `sha256sum FILE… | sha256sum` prints.
+pub fn hash(files: &[SourceFile]) -> String {
+    if let [file] = files {
+        return sha256(&file.text);
+    }
+    let line = |SourceFile { name, text }: &SourceFile| format!("{}  {name}\n", sha256(text));
+    sha256(&files.iter().map(line).collect::<String>())
+}
+
+fn name_of(path: &Path) -> String {
+    if is_standard_input(path) {
+        return "standard input".into();
+    }
+    printable(&path.to_string_lossy(), LONGEST_PATH)
+}
+
+/// The files for which `path` stands. The error completes a sentence that begins with its name.
+fn entries(path: &Path) -> Result<Vec<PathBuf>, String> {
+    if is_standard_input(path) || !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let failed = |error| format!("cannot be read: {}", io_message(&error));
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if is_in_directory(Path::new(&name)) {
+            found.push(path.join(name));
+        }
+        if found.len() > MOST_FILES {
+            return Err(format!("has more than {MOST_FILES} files *.yaml and *.yml"));
+        }
+    }
+    if found.is_empty() {
+        return Err("is a directory without a file *.yaml or *.yml".into());
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read_file(path: &Path) -> Result<String, String> {
+    if is_standard_input(path) {
+        return small_file::read_standard_input();
+    }
+    small_file::read_text(path)
+}
+
+#[cfg(test)]
+mod tests;
