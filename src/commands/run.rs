@@ -146,20 +146,22 @@ fn log_unfinished(status: Option<&Status>) {
     {
         error!(
             error = incident.message,
-            "not in time: the API server does not answer"
+            "not in time: untaint cannot watch the Node"
         );
     }
-    if status.rules.iter().all(|rule| rule.done) {
+    if let Some(waits_for) = &status.waits_for {
         error!(
-            "not in time: the taints are gone, but Karpenter has not registered the node, or the last read of the node failed"
+            waits_for,
+            "not in time: the taints are gone, but something is still missing"
         );
     }
     for rule in status.rules.iter().filter(|rule| !rule.done) {
         let name = &rule.name;
         let (decision, denied) = (rule.decision, &rule.denied);
+        let error = rule.write_failure.as_ref().filter(|_| denied.is_none());
         error!(
             rule = name,
-            decision, denied, "the rule was not ready in time"
+            decision, denied, error, "the rule was not ready in time"
         );
         log_late_gates(Some(name), &rule.gates);
     }
