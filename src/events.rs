@@ -76,7 +76,8 @@ pub fn event(notification: &Notification) -> Option<Event> {
     let (reason, note) = match &notification.event {
         RuleEvent::Tainted
         | RuleEvent::Undone { .. }
-        | RuleEvent::RemovedByOther { ready: true } => return None,
+        | RuleEvent::RemovedByOther { ready: true }
+        | RuleEvent::ReplacedByOther { ready: true, .. } => return None,
         RuleEvent::Removed { taint, .. } => (
             Reason::TaintRemoved,
             format!(
@@ -95,6 +96,13 @@ pub fn event(notification: &Notification) -> Option<Event> {
             Reason::TaintRemovedByOther,
             format!("Another program removed the taint {taint} before rule {rule} was ready"),
         ),
+        RuleEvent::ReplacedByOther { ready: false, by } => {
+            let by = written(by);
+            let note = format!(
+                "Another program replaced the taint {taint} by {by} before rule {rule} was ready"
+            );
+            (Reason::TaintRemovedByOther, note)
+        }
         RuleEvent::LongWait => (
             Reason::RemovalWaiting,
             format!("The taint {taint} is still there (rule {rule}): {waits_for}"),
@@ -109,8 +117,13 @@ pub fn event(notification: &Notification) -> Option<Event> {
                 Action::PutBack => (Reason::PutBackDenied, "put back"),
             };
             let (taint, message) = (written(&denied.taint), &denied.message);
+            let problem = if denied.decided {
+                "refused"
+            } else {
+                "fails again and again"
+            };
             let note = format!(
-                "The server refused to {change} the taint {taint} (rule {rule}): {message}"
+                "The server {problem} to {change} the taint {taint} (rule {rule}): {message}"
             );
             (reason, note)
         }

@@ -17,6 +17,7 @@ use crate::gate::State;
 use crate::node::patch::Action;
 use crate::node::view::NodeView;
 use crate::rate_limit::TokenBucket;
+use crate::taint::TaintMatcher;
 pub use decision::Decision;
 pub use event::{Notification, RuleEvent, wait_in_words};
 pub use published_condition::PublishedCondition;
@@ -38,8 +39,10 @@ pub struct RuleState {
     tokens: TokenBucket,
     /// The rule's change that may have taken effect without an answer.
     unanswered: Option<Action>,
-    /// The server's message while it refuses the own change.
+    /// The server's message while it refuses the own change, or has failed to make it for some time.
     denied: Option<String>,
+    /// Why the last try of the own change failed, if it was not refused.
+    failed: Option<String>,
 }
 
 impl RuleState {
@@ -56,6 +59,7 @@ impl RuleState {
             tokens: TokenBucket::WRITES,
             unanswered: None,
             denied: None,
+            failed: None,
         }
     }
 
@@ -148,7 +152,7 @@ impl RuleState {
         if recreated {
             self.tokens = TokenBucket::WRITES;
             self.retaint_timer.arm();
-            self.unanswered = None;
+            (self.unanswered, self.denied, self.failed) = (None, None, None);
         }
         let before = if recreated {
             Decision::NoNode
@@ -182,16 +186,21 @@ impl RuleState {
             _ => seen,
         };
         if self.decision != Decision::Lapsed && !self.decision.is_tainted() {
-            self.denied = None;
+            (self.denied, self.failed) = (None, None);
         }
         // If a time passes in the same step, the next step reports that.
         let (deadline, waits) = (self.rule.deadline, self.waits());
-        self.happened(now, before)
+        self.happened(now, before, node)
             .or_else(|| self.taint_presence.report(now, deadline, waits))
     }
 
     /// What has happened to the taint since the decision `before`.
-    fn happened(&mut self, now: Instant, before: Decision) -> Option<RuleEvent> {
+    fn happened(
+        &mut self,
+        now: Instant,
+        before: Decision,
+        node: Option<&NodeView>,
+    ) -> Option<RuleEvent> {
         let comes = !before.is_tainted() && self.decision.is_tainted();
         let goes = before.is_tainted() && self.decision.is_absent();
         match (self.unanswered.take_if(|_| comes || goes), self.decision) {
@@ -209,10 +218,24 @@ impl RuleState {
                 is_new.then_some(RuleEvent::Fight)
             }
             _ if comes => Some(RuleEvent::Tainted),
-            _ if goes => Some(RuleEvent::RemovedByOther {
-                ready: before.is_ready(),
-            }),
+            _ if goes => Some(self.gone(before.is_ready(), node)),
             _ => None,
+        }
+    }
+
+    /// Another program has removed the taint, or changed its value.
+    fn gone(&self, ready: bool, node: Option<&NodeView>) -> RuleEvent {
+        let taints = node.map_or(&[][..], |node| &node.taints);
+        let of_any_value = TaintMatcher {
+            value: None,
+            ..self.rule.taint.clone()
+        };
+        match taints.iter().find(|taint| of_any_value.matches(taint)) {
+            Some(by) => RuleEvent::ReplacedByOther {
+                ready,
+                by: by.clone(),
+            },
+            None => RuleEvent::RemovedByOther { ready },
         }
     }
 

@@ -14,6 +14,9 @@ pub struct Status {
     pub configuration: ConfigurationStatus,
     pub api: ApiStatus,
     pub policy: PolicyStatus,
+    /// What `run --once` waits for when every rule is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     /// In the order of the configuration.
     pub rules: Vec<RuleStatus>,
 }
@@ -95,9 +98,12 @@ pub struct RuleStatus {
     /// By this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_put_back: Option<Timestamp>,
-    /// The server's message while it refuses the change of the taint.
+    /// The server's message while it refuses the change of the taint, or has failed to make it for some time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
+    /// Why the last try to change the taint failed, if the server did not refuse it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_failure: Option<String>,
     /// Why the rule's condition cannot be written now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publish_failure: Option<String>,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::io;
 
+use http::StatusCode;
 use ring::digest::{SHA256, digest};
 
 /// The longest [`excerpt`], in characters.
@@ -10,11 +11,15 @@ const EXCERPT: usize = 200;
 /// The longest text that is [`quoted`], in characters.
 const QUOTED: usize = 80;
 
-/// An I/O error in the operating system's words, without its capital and number: "connection refused".
+/// An I/O error in the operating system's words, without its capital and number: "connection refused". The words of
+/// libraries lose the URLs of their documentation, which is for programmers.
 pub(crate) fn io_message(error: &io::Error) -> String {
     let text = error.to_string();
     if error.raw_os_error().is_none() {
-        return text;
+        let words = text
+            .split_once("https://docs.rs/")
+            .map_or(text.as_str(), |(words, _)| words);
+        return words.trim_end_matches([' ', ':']).to_owned();
     }
     let words = text
         .split_once(" (os error")
@@ -22,6 +27,15 @@ pub(crate) fn io_message(error: &io::Error) -> String {
     let mut characters = words.chars();
     let first = characters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(characters).collect()
+}
+
+/// The status of an HTTP answer: "503 Service Unavailable", or the number alone if it has no name.
+pub(crate) fn http_status(status: StatusCode) -> String {
+    let code = status.as_u16();
+    match status.canonical_reason() {
+        Some(reason) => format!("{code} {reason}"),
+        None => code.to_string(),
+    }
 }
 
 /// `text`, which may contain a URL, without the parts of it that may be secret: a user, a query, a fragment.
@@ -106,6 +120,16 @@ mod tests {
         let refused = io::Error::from(rustix::io::Errno::CONNREFUSED);
         assert_eq!(io_message(&refused), "connection refused");
         assert_eq!(io_message(&io::Error::other("Own words")), "Own words");
+        let with_url = "peer closed connection: https://docs.rs/rustls/latest/x.html#eof";
+        let with_url = io::Error::other(with_url);
+        assert_eq!(io_message(&with_url), "peer closed connection");
+    }
+
+    #[test]
+    fn a_status_without_a_name_is_its_number() {
+        for (code, words) in [(503, "503 Service Unavailable"), (509, "509"), (999, "999")] {
+            assert_eq!(http_status(StatusCode::from_u16(code).unwrap()), words);
+        }
     }
 
     #[test]

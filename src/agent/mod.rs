@@ -33,6 +33,7 @@ use crate::node;
 use crate::node::self_check::SelfCheck;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
+use crate::rate_limit::RepeatFilter;
 use crate::reload::{Loaded, Reload};
 use crate::rule::RuleState;
 use crate::status::{ConfigurationStatus, Status};
@@ -110,6 +111,8 @@ struct Agent<'a> {
     renewal: Renewal,
     /// While a decision counts on open gates, the loop must wake by then.
     alive_until: Option<Instant>,
+    /// A machine that starves may pause the process all the time.
+    pauses: RepeatFilter,
     urgent: watch::Sender<bool>,
     connection: Connection,
     /// The last failure of any request, including those of gates and Events.
@@ -159,6 +162,7 @@ impl<'a> Agent<'a> {
             slots: Slots::default(),
             renewal: Renewal::default(),
             alive_until: None,
+            pauses: RepeatFilter::default(),
             urgent,
             connection: Connection::default(),
             failures: api.last_failure(),
@@ -218,7 +222,9 @@ impl<'a> Agent<'a> {
     /// While this loop does not run, a gate may close and open unnoticed.
     fn detect_pause(&mut self, now: Instant) {
         if self.alive_until.is_some_and(|limit| now > limit + PAUSE) {
-            warn!("the process was paused; evaluating the gates again");
+            if self.pauses.should_log(now, "") {
+                warn!("the process was paused; evaluating the gates again");
+            }
             for rule in &mut self.rules {
                 rule.state.start_afresh(now);
             }

@@ -2,25 +2,25 @@
 
 use std::time::Instant;
 
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::Agent;
 use crate::api::watch::WatchUpdate;
 use crate::boot::Uptime;
-use crate::node::view::NodeView;
+use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
 
 impl Agent<'_> {
     pub(super) fn observe_watch(&mut self, update: WatchUpdate<NodeView>) {
         match update {
             WatchUpdate::Init => self.latest.begin_relist(),
-            WatchUpdate::Apply(node) => self.observe_node(node),
+            WatchUpdate::Apply(node) => self.observe_node(node, Latest::observe),
             WatchUpdate::Delete(uid) => self.node_deleted(&uid),
             WatchUpdate::InitDone => {
                 self.connection.watching();
                 self.latest.end_relist();
                 if self.latest.get().is_none() {
-                    self.warn_of_missing_node();
+                    self.connection.node_missing(&self.options.node_name);
                 }
             }
             WatchUpdate::Ended(error) => self.connection.watch_ended(error.as_ref()),
@@ -28,7 +28,12 @@ impl Agent<'_> {
         }
     }
 
-    pub(super) fn observe_node(&mut self, node: NodeView) {
+    /// `record` is how the latest Node follows one from there.
+    pub(super) fn observe_node(
+        &mut self,
+        node: NodeView,
+        record: fn(&mut Latest, NodeView) -> bool,
+    ) {
         self.node_seen = true;
         let known = self.latest.get();
         if known.is_some_and(|known| known.metadata.uid != node.metadata.uid) {
@@ -36,7 +41,7 @@ impl Agent<'_> {
             self.writes = Writes::default();
         }
         let resource_version = node.metadata.resource_version;
-        if self.latest.observe(node) {
+        if record(&mut self.latest, node) {
             debug!(resource_version, "saw the Node");
             if let Some(node) = self.latest.get() {
                 self.freshness = self
@@ -48,17 +53,10 @@ impl Agent<'_> {
         }
     }
 
-    pub(super) fn node_deleted(&mut self, uid: &str) {
+    fn node_deleted(&mut self, uid: &str) {
         if self.latest.deleted(uid) {
             self.writes = Writes::default();
-            self.warn_of_missing_node();
+            self.connection.node_missing(&self.options.node_name);
         }
-    }
-
-    fn warn_of_missing_node(&self) {
-        warn!(
-            node = self.options.node_name,
-            "there is no Node with this name; waiting for it"
-        );
     }
 }

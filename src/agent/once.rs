@@ -19,6 +19,8 @@ pub(super) struct Once {
     settled_at: Option<Instant>,
     /// Since the last look failed.
     not_before: Option<Instant>,
+    /// Why it failed.
+    failure: Option<String>,
     backoff: Backoff,
 }
 
@@ -28,6 +30,7 @@ impl Once {
             settle,
             settled_at: None,
             not_before: None,
+            failure: None,
             backoff: Backoff::new(RETRY_BASE),
         }
     }
@@ -36,7 +39,7 @@ impl Once {
     fn step(&mut self, now: Instant, done: bool) {
         if !done {
             self.backoff.reset();
-            self.not_before = None;
+            (self.not_before, self.failure) = (None, None);
         }
         self.settled_at = done.then(|| self.settled_at.unwrap_or(now + self.settle));
     }
@@ -56,6 +59,7 @@ impl Once {
         let asked = error.retry_after().unwrap_or_default();
         let wait = self.backoff.next(RETRY_CAP).max(jittered(asked));
         self.not_before = Some(now + wait);
+        self.failure = Some(error.to_string());
     }
 
     /// Ends the wait after a failure.
@@ -66,14 +70,9 @@ impl Once {
 
 impl Agent<'_> {
     pub(super) fn step_once(&mut self, now: Instant) {
-        let is_settled = |node: &NodeView| {
-            let check = self.self_check.as_ref();
-            let added_by_check = check.and_then(SelfCheck::taint_to_remove);
-            !node.may_be_tainted_by_karpenter()
-                && !added_by_check.is_some_and(|taint| node.has(taint))
-        };
-        let is_settled = self.latest.get().is_some_and(is_settled);
-        let is_done = is_settled && self.rules.iter().all(|rule| rule.state.is_done());
+        let node = self.latest.get();
+        let is_settled = node.is_some_and(|node| self.unsettled(node).is_none());
+        let is_done = is_settled && self.are_rules_done();
         if !is_done {
             // A look under way may be older than what there is to do now.
             self.slots.last_look.cancel_unless(|_| false);
@@ -81,6 +80,34 @@ impl Agent<'_> {
         if let Some(once) = &mut self.once {
             once.step(now, is_done);
         }
+    }
+
+    fn are_rules_done(&self) -> bool {
+        self.rules.iter().all(|rule| rule.state.is_done())
+    }
+
+    /// Why more is to be done with the Node, although every rule is done.
+    fn unsettled(&self, node: &NodeView) -> Option<&'static str> {
+        let check = self.self_check.as_ref();
+        let added_by_check = check.and_then(SelfCheck::taint_to_remove);
+        if node.may_be_tainted_by_karpenter() {
+            Some("Karpenter has not registered the node yet")
+        } else if added_by_check.is_some_and(|taint| node.has(taint)) {
+            Some("the taint that the check of the policy added is not removed yet")
+        } else {
+            None
+        }
+    }
+
+    /// What `run --once` waits for when every rule is done; `None` while one is not.
+    pub(super) fn once_waits_for(&self) -> Option<String> {
+        let once = self.once.as_ref().filter(|_| self.are_rules_done())?;
+        let unsettled = self.unsettled(self.latest.get()?);
+        Some(match (unsettled, &once.failure) {
+            (Some(unsettled), _) => unsettled.to_owned(),
+            (None, Some(failure)) => format!("the last read of the Node, which fails: {failure}"),
+            (None, None) => "the last read of the Node, which comes after --settle".to_owned(),
+        })
     }
 
     /// Reads the Node once more when everything is done, unless a change is under way.
@@ -106,6 +133,7 @@ impl Agent<'_> {
         let is_read = answer.is_ok();
         if let (Some(once), Err(error)) = (&mut self.once, &answer) {
             once.postpone(now, error);
+            self.connection.read_failed(error);
         }
         self.observe_answer(uid, answer);
         if is_read {

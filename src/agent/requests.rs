@@ -8,6 +8,7 @@ use super::slot::Slot;
 use crate::node::Answer;
 use crate::node::patch::Change;
 use crate::node::self_check::DryRun;
+use crate::node::view::Latest;
 use crate::node::writes::Request;
 use crate::rule::publication::ConditionWrite;
 
@@ -73,17 +74,14 @@ impl Agent<'_> {
         times.chain(slots.into_iter().flatten()).min()
     }
 
-    /// Records the answer to a request about the Node with this `uid`, unless another Node is known by now.
+    /// Records the answer to a request about the Node with this `uid`, unless another Node is known by now. A 404 is a
+    /// failure like others: if it is true, the watch shows that soon, and only the watch shows a Node that is made anew.
     pub(super) fn observe_answer(&mut self, uid: &str, answer: Answer) {
-        match answer {
-            Ok(node) => {
-                let known = self.latest.get().map(|known| &known.metadata.uid);
-                if known.is_some_and(|known| known == uid) {
-                    self.observe_node(node);
-                }
-            }
-            Err(error) if error.is_not_found() => self.node_deleted(uid),
-            Err(error) => self.connection.request_failed(&error),
+        let known = self.latest.get().map(|known| &known.metadata.uid);
+        if let Ok(node) = answer
+            && known.is_some_and(|known| known == uid)
+        {
+            self.observe_node(node, Latest::answered);
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct RuleRunner {
     last_put_back: Option<Timestamp>,
     /// A taint that flaps must not fill the log.
     allowance: TokenBucket,
-    /// For long waits, deadlines and fights, which are rare and important.
+    /// For long waits, deadlines, fights and changes that are undone, which are rare and important.
     rare_allowance: TokenBucket,
 }
 
@@ -201,6 +201,7 @@ impl RuleRunner {
             last_removal: self.last_removal.clone(),
             last_put_back: self.last_put_back,
             denied: self.state.denial().map(str::to_owned),
+            write_failure: self.state.failure().map(str::to_owned),
             publish_failure: self.publication.failure().map(str::to_owned),
         }
     }
@@ -216,10 +217,12 @@ impl RuleRunner {
             let is_reported = match &notification.event {
                 RuleEvent::Tainted
                 | RuleEvent::RemovedByOther { .. }
+                | RuleEvent::ReplacedByOther { .. }
                 | RuleEvent::RemovedUnanswered => self.allowance.try_take(now),
-                RuleEvent::LongWait | RuleEvent::Deadline { .. } | RuleEvent::Fight => {
-                    self.rare_allowance.try_take(now)
-                }
+                RuleEvent::LongWait
+                | RuleEvent::Deadline { .. }
+                | RuleEvent::Fight
+                | RuleEvent::Undone { .. } => self.rare_allowance.try_take(now),
                 RuleEvent::Denied(denied) => denied.first,
                 // The agent's own changes are limited themselves.
                 RuleEvent::Removed { .. } => {
@@ -234,7 +237,6 @@ impl RuleRunner {
                     self.last_put_back = Some(Timestamp::now());
                     true
                 }
-                RuleEvent::Undone { .. } => true,
             };
             self.notifier.notify(&notification, is_reported);
         }

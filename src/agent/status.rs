@@ -20,6 +20,7 @@ impl Agent<'_> {
                 last_error,
             },
             policy: self.policy_status(),
+            waits_for: self.once_waits_for(),
             rules: self.rules.iter().map(RuleRunner::status).collect(),
         };
         send_if_changed(&self.status, Some(status));

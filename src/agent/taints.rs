@@ -6,9 +6,10 @@ use tracing::info;
 
 use super::Agent;
 use super::rule::RuleRunner;
+use crate::api::ApiError;
 use crate::node::patch::{Change, Wanted};
 use crate::node::self_check::SelfCheck;
-use crate::node::writes::Request;
+use crate::node::writes::{Denied, Request};
 use crate::node::{self, Answer, Next};
 
 impl Agent<'_> {
@@ -36,7 +37,7 @@ impl Agent<'_> {
         let now = Instant::now();
         match request {
             Request::Patch(change) => {
-                self.writes.patched(now, change, &answer);
+                let denied = self.writes.patched(now, change, &answer);
                 match &answer {
                     Ok(node) => {
                         self.connection.request_succeeded();
@@ -44,23 +45,50 @@ impl Agent<'_> {
                             rule.accepted(now, change, node);
                         }
                     }
-                    Err(error) if error.leaves_outcome_unknown() => self.unanswered(change),
-                    Err(_) => {}
+                    Err(error) => {
+                        self.connection.change_failed(error);
+                        if error.leaves_outcome_unknown() {
+                            self.unanswered(change);
+                        }
+                        self.change_failed(error);
+                    }
                 }
+                self.denied(now, &denied);
                 self.observe_answer(&change.uid, answer);
             }
             Request::Get(uid) => {
                 let wanted = wanted(&self.rules, self.self_check.as_ref());
                 let denied = self.writes.got(now, &wanted, &answer);
-                for rule in &mut self.rules {
-                    if let Ok(node) = &answer {
-                        rule.state.read(node);
+                match &answer {
+                    Ok(node) => {
+                        for rule in &mut self.rules {
+                            rule.state.read(node);
+                        }
                     }
-                    if let Some(denied) = &denied {
-                        rule.denied(now, denied);
+                    Err(error) => {
+                        self.connection.read_failed(error);
+                        self.change_failed(error);
                     }
                 }
+                self.denied(now, &denied);
                 self.observe_answer(uid, answer);
+            }
+        }
+    }
+
+    /// The change that is tried again and again has failed once more.
+    fn change_failed(&mut self, error: &ApiError) {
+        if let Some(change) = self.writes.failing() {
+            for rule in &mut self.rules {
+                rule.state.failed(change, error);
+            }
+        }
+    }
+
+    fn denied(&mut self, now: Instant, denied: &[Denied]) {
+        for rule in &mut self.rules {
+            for denied in denied {
+                rule.denied(now, denied);
             }
         }
     }

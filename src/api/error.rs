@@ -1,18 +1,20 @@
 //! Why a request failed, as far as callers distinguish the cases.
 
 use std::error::Error;
-use std::io;
 use std::time::Duration;
 
 use kube::core::Status;
-use tokio_rustls::rustls;
 
+use super::{foreign, transport};
 use crate::text::printable;
 
 /// The longest message that is kept, in characters.
 const MAX_MESSAGE: usize = 1024;
 /// The longest wait that a server, or a proxy before it, can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
+
+/// Instead of the message of an answer that has none.
+const NO_TEXT: &str = "the answer has no text";
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ApiError {
@@ -30,6 +32,14 @@ pub enum ApiError {
         "the server accepted a streaming list but did not complete it: {0}; using list and watch instead"
     )]
     IncompleteStreamingList(String),
+    /// Something else than an API server answered, such as the login page of a proxy.
+    #[error("{message}")]
+    Foreign {
+        /// The HTTP status.
+        code: u16,
+        /// What is known of the answer, with a remedy.
+        message: String,
+    },
     /// The request or the answer does not conform to the API.
     #[error("untaint does not understand the answer: {0}")]
     Malformed(String),
@@ -38,7 +48,8 @@ pub enum ApiError {
     Refused {
         /// The HTTP status, 400 or more.
         code: u16,
-        /// The message of the `Status` object, with a remedy if there is a known one. Otherwise the text of the body.
+        /// The message of the `Status` object, with a remedy if there is a known one. Otherwise the title of the page, or
+        /// the beginning of the text.
         message: String,
         /// Whether the `Status` names an object or causes. A denial by an admission policy and a failed validation do; a
         /// failed `test` of a JSON Patch does not.
@@ -57,10 +68,53 @@ impl ApiError {
         }
     }
 
+    /// The HTTP status of the answer, also of one that does not come from the API server.
+    pub(super) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Foreign { code, .. } => Some(*code),
+            _ => self.code(),
+        }
+    }
+
+    /// Whether a server answered.
+    pub fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. } | Self::Foreign { .. } | Self::Malformed(_)
+        )
+    }
+
+    /// Whether the server has decided against the request itself, so that the same request is refused again.
+    ///
+    /// A 409 is a conflict, and so is a 422 without details: a failed `test` of a JSON Patch. A policy refuses with the
+    /// code that it names, such as 401, and with details (apiserver `plugin/policy/validating/dispatcher.go`). A webhook
+    /// refuses with any code.
+    pub fn is_denial(&self) -> bool {
+        let Self::Refused {
+            code,
+            message,
+            detailed,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        match code {
+            _ if is_of_webhook(message) => true,
+            401 | 422 => *detailed,
+            404 | 408 | 409 | 429 => false,
+            _ => (400..500).contains(code),
+        }
+    }
+
     /// Whether the server refused the client's credentials, or the client the server's certificate. Other credentials may
     /// work.
     pub fn refuses_credentials(&self) -> bool {
-        matches!(self, Self::Certificate(_) | Self::Refused { code: 401, .. })
+        match self {
+            Self::Certificate(_) => true,
+            Self::Refused { code: 401, .. } => !self.is_denial(),
+            _ => false,
+        }
     }
 
     /// Whether the server does not support streaming lists: a 422 that names the parameter.
@@ -84,8 +138,11 @@ impl ApiError {
     pub fn leaves_outcome_unknown(&self) -> bool {
         match self {
             Self::Credentials(_) | Self::Certificate(_) => false,
-            Self::Transport(_) | Self::IncompleteStreamingList(_) | Self::Malformed(_) => true,
-            Self::Refused { code, .. } => *code >= 500,
+            Self::Transport(_)
+            | Self::IncompleteStreamingList(_)
+            | Self::Foreign { .. }
+            | Self::Malformed(_) => true,
+            Self::Refused { code, .. } => *code >= 500 && !self.is_denial(),
         }
     }
 
@@ -99,13 +156,14 @@ impl ApiError {
 
     /// From an answer with a status code of 400 or more. Its body is a `Status`, or the text of a proxy.
     pub(super) fn refused(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
-        if let Ok(status) = serde_json::from_slice::<Status>(body) {
+        if let Ok(status) = serde_json::from_slice::<Status>(body)
+            && !(status.message.is_empty() && status.reason.is_empty())
+        {
             return Self::from_status(&Status { code, ..status }, retry_after);
         }
-        let message = printable(String::from_utf8_lossy(body).trim(), MAX_MESSAGE);
         Self::Refused {
             code,
-            message,
+            message: foreign::words(body).unwrap_or_else(|| NO_TEXT.into()),
             detailed: false,
             retry_after: retry_after.map(|wait| wait.min(MAX_RETRY_AFTER)),
         }
@@ -119,7 +177,11 @@ impl ApiError {
             .filter(|seconds| *seconds > 0);
         Self::Refused {
             code: status.code,
-            message: explained(&status.message),
+            message: match (status.message.as_str(), status.reason.as_str()) {
+                ("", "") => NO_TEXT.into(),
+                ("", reason) => printable(reason, MAX_MESSAGE),
+                (message, _) => explained(message),
+            },
             detailed: details
                 .is_some_and(|details| !details.name.is_empty() || !details.causes.is_empty()),
             retry_after: retry_after
@@ -130,22 +192,20 @@ impl ApiError {
 
     /// From a failure of the connection. All causes are in one line.
     pub(super) fn transport(error: &(dyn Error + 'static)) -> Self {
-        let chain: Vec<&(dyn Error + 'static)> =
-            std::iter::successors(Some(error), |error| (*error).source()).collect();
-        let mut causes: Vec<String> = Vec::new();
-        for cause in chain.iter().map(ToString::to_string) {
-            // Some wrappers repeat the error that they wrap.
-            if causes.last().is_none_or(|last| !last.contains(&cause)) {
-                causes.push(cause);
-            }
-        }
-        let message = printable(&causes.join(": "), MAX_MESSAGE);
-        if chain.iter().any(|cause| is_certificate_error(*cause)) {
+        let message = printable(&transport::describe(error), MAX_MESSAGE);
+        if transport::is_certificate_error(error) {
             Self::Certificate(message)
         } else {
             Self::Transport(message)
         }
     }
+}
+
+/// Whether an admission webhook has decided (apiserver `admission/plugin/webhook/errors/statuserror.go`).
+fn is_of_webhook(message: &str) -> bool {
+    message
+        .strip_prefix("admission webhook \"")
+        .is_some_and(|rest| rest.contains("\" denied the request"))
 }
 
 /// The server's message, with a remedy where it has none.
@@ -156,20 +216,6 @@ fn explained(message: &str) -> String {
         words += ": Kubernetes does not allow this for the credentials of a kubelet; use those of a ServiceAccount";
     }
     words
-}
-
-fn is_certificate_error(mut error: &(dyn Error + 'static)) -> bool {
-    // The error inside an `io::Error` is not its source, and may be another `io::Error`.
-    while let Some(inner) = error
-        .downcast_ref::<io::Error>()
-        .and_then(io::Error::get_ref)
-    {
-        error = inner;
-    }
-    matches!(
-        error.downcast_ref(),
-        Some(rustls::Error::InvalidCertificate(_))
-    )
 }
 
 #[cfg(test)]
@@ -189,6 +235,66 @@ mod tests {
             Some(MAX_RETRY_AFTER)
         );
         assert_eq!(ApiError::refused(503, None, b"").retry_after(), None);
+    }
+
+    #[test]
+    fn a_refusal_has_the_message_of_its_status_or_what_a_proxy_wrote() {
+        for (body, message) in [
+            (r#"{"message": "no", "reason": "Forbidden"}"#, "no"),
+            (
+                r#"{"message": "", "reason": "TooManyRequests"}"#,
+                "TooManyRequests",
+            ),
+            ("{}", "{}"),
+            (r#"{"error": "no upstream"}"#, r#"{"error": "no upstream"}"#),
+            ("", NO_TEXT),
+            (
+                "<html><head><title>502 Bad Gateway</title></head></html>",
+                "502 Bad Gateway",
+            ),
+            ("no healthy upstream\n", "no healthy upstream"),
+        ] {
+            let error = ApiError::refused(509, None, body.as_bytes());
+            assert_eq!(error.to_string(), format!("509: {message}"));
+        }
+    }
+
+    #[test]
+    fn whoever_decides_against_a_change_is_believed_whatever_the_code_is() {
+        let answer = |code: u16, details: &str, message: &str| {
+            let status = serde_json::json!({"message": message, "details": {"name": details}});
+            ApiError::refused(code, None, status.to_string().as_bytes())
+        };
+        for code in 400..600 {
+            let by_webhook = answer(code, "", "admission webhook \"w\" denied the request: no");
+            assert!(by_webhook.is_denial(), "{code}");
+            assert!(!by_webhook.refuses_credentials() && !by_webhook.leaves_outcome_unknown());
+            let failing = "Internal error occurred: failed calling webhook \"w\": no";
+            assert_eq!(
+                answer(code, "node", failing).is_denial(),
+                ![404, 408, 409, 429].contains(&code) && code < 500
+            );
+        }
+        for (code, details, is_denial) in [
+            (401, "", false),
+            (401, "node", true),
+            (403, "", true),
+            (404, "node", false),
+            (408, "", false),
+            (409, "node", false),
+            (413, "", true),
+            (422, "", false),
+            (422, "node", true),
+            (429, "", false),
+            (500, "node", false),
+        ] {
+            let error = answer(code, details, "somebody denied the request");
+            assert_eq!(error.is_denial(), is_denial, "{code} {details}");
+            assert_eq!(error.refuses_credentials(), code == 401 && !is_denial);
+        }
+        assert!(
+            !ApiError::Transport("admission webhook \"w\" denied the request".into()).is_denial()
+        );
     }
 
     #[test]

@@ -27,6 +27,7 @@ impl ApiServer {
                 let body = body.collect_bytes().await?.to_vec();
                 let request = Request::from_parts(head, body);
                 let answer = api.send(verb, request, whole).await;
+                let answer = answer.and_then(|(origin, body)| origin.object(body));
                 let answer = answer.inspect_err(|error| api.record(error))?;
                 Ok::<_, BoxError>(Response::new(Full::new(answer)))
             }

@@ -6,6 +6,7 @@
 mod connect;
 mod credentials;
 mod error;
+mod foreign;
 mod kube_client;
 pub mod object;
 mod resolver;
@@ -13,6 +14,7 @@ mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod traffic;
+mod transport;
 pub mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +34,7 @@ use crate::incident::Incident;
 pub use credentials::Source;
 use credentials::{Credentials, InUse};
 pub use error::ApiError;
+use foreign::Origin;
 pub use stream::Lines;
 pub use traffic::Verb;
 use traffic::{End, Traffic};
@@ -109,8 +112,8 @@ impl ApiServer {
         verb: Verb,
         request: Request<Vec<u8>>,
     ) -> Result<T, ApiError> {
-        let body = self.send(verb, request, whole).await?;
-        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(error.to_string()))
+        let (origin, body) = self.send(verb, request, whole).await?;
+        serde_json::from_slice(&body).map_err(|error| origin.error(&body, &error))
     }
 
     /// Starts a watch. Only the start has a time-out: the first line may take any time. The refusal of a streaming list
@@ -182,7 +185,7 @@ impl ApiServer {
         let mut counted = self.traffic.begin(verb);
         let (end, result) = match timeout_at(deadline, exchange).await {
             Ok(Ok((code, answer))) => (End::Answer(code), Ok(answer)),
-            Ok(Err(error)) => (error.code().map_or(End::Error, End::Answer), Err(error)),
+            Ok(Err(error)) => (error.status().map_or(End::Error, End::Answer), Err(error)),
             Err(_) => {
                 let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
                 (End::Timeout, Err(ApiError::Transport(message)))
@@ -193,7 +196,8 @@ impl ApiServer {
     }
 }
 
-/// Returns the status code of the answer, and the answer as `read` reads it. A code of 400 or more is an error.
+/// Returns the status code of the answer, and the answer as `read` reads it. A code that an API server does not send with
+/// an object is an error.
 async fn send_once<T, F: Future<Output = Result<T, ApiError>>>(
     used: &InUse,
     mut request: Request<Vec<u8>>,
@@ -205,26 +209,31 @@ async fn send_once<T, F: Future<Output = Result<T, ApiError>>>(
     let response = used.client.send(request.map(Body::from)).await;
     let response = response.map_err(|error| ApiError::transport(&error))?;
     let code = response.status().as_u16();
-    if code < 400 {
+    let origin = Origin::of(&response);
+    if origin.is_expected() {
         return Ok((code, read(response).await?));
     }
     let retry_after = response.headers().get(RETRY_AFTER);
     let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let body = whole(response).await.unwrap_or_default();
+    let body = whole(response).await.unwrap_or_default().1;
+    if code < 400 {
+        return Err(origin.foreign(&body));
+    }
     let retry_after = retry_after.map(Duration::from_secs);
     Err(ApiError::refused(code, retry_after, &body))
 }
 
-async fn whole(response: Response<Body>) -> Result<Bytes, ApiError> {
+async fn whole(response: Response<Body>) -> Result<(Origin, Bytes), ApiError> {
+    let origin = Origin::of(&response);
     let body = Limited::new(response.into_body(), MAX_ANSWER)
         .collect()
         .await;
-    body.map(http_body_util::Collected::to_bytes)
-        .map_err(|error| ApiError::transport(error.as_ref()))
+    let body = body.map_err(|error| ApiError::transport(error.as_ref()))?;
+    Ok((origin, body.to_bytes()))
 }
 
 async fn lines(response: Response<Body>) -> Result<Lines, ApiError> {
-    Ok(Lines::new(response.into_body()))
+    Ok(Lines::from(response))
 }
 
 /// kube builds no request with invalid parameters.

@@ -1,18 +1,26 @@
 //! The body of a watch, line by line.
 
 use std::error::Error;
+use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
+use http::Response;
 use http_body_util::BodyExt;
 use hyper::body::Body as HttpBody;
 use kube::client::Body;
 use kube::core::WatchEvent;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
+use super::foreign::{Origin, PAGE, is_object};
 use super::{ApiError, MAX_ANSWER};
+
+/// How long the rest of a page is waited for.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running watch. Dropping it ends the request.
 pub struct Lines<B = Body> {
+    origin: Origin,
     body: B,
     buffer: BytesMut,
     /// The length of the beginning of `buffer` that contains no newline.
@@ -25,6 +33,7 @@ where
 {
     pub fn new(body: B) -> Self {
         Self {
+            origin: Origin::default(),
             body,
             buffer: BytesMut::new(),
             searched: 0,
@@ -38,12 +47,22 @@ where
                 .iter()
                 .position(|byte| *byte == b'\n')
             {
-                let line = self.buffer.split_to(self.searched + length + 1);
+                let length = self.searched + length + 1;
+                let event = serde_json::from_slice(&self.buffer[..length]);
                 self.searched = 0;
-                return match serde_json::from_slice(&line) {
+                return match event {
                     Ok(WatchEvent::Error(status)) => Err(ApiError::from_status(&status, None)),
-                    Ok(event) => Ok(Some(event)),
-                    Err(error) => Err(ApiError::Malformed(error.to_string())),
+                    Ok(event) => {
+                        self.buffer.advance(length);
+                        Ok(Some(event))
+                    }
+                    Err(error) => {
+                        if !is_object(&self.buffer) {
+                            // What identifies a page comes later than its first line.
+                            let _ = timeout(PAGE_TIMEOUT, self.read_page()).await;
+                        }
+                        Err(self.origin.error(&self.buffer, &error))
+                    }
                 };
             }
             self.searched = self.buffer.len();
@@ -52,15 +71,43 @@ where
                     "an event of more than {MAX_ANSWER} bytes"
                 )));
             }
-            match self.body.frame().await {
-                None => return Ok(None),
-                Some(Err(error)) => return Err(ApiError::transport(&error)),
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.buffer.extend_from_slice(&data);
-                    }
-                }
+            if !self.read().await? {
+                return match self.buffer.trim_ascii() {
+                    [] => Ok(None),
+                    rest if is_object(rest) => Err(ApiError::Transport(
+                        "the watch ended within an event".into(),
+                    )),
+                    rest => Err(self.origin.foreign(rest)),
+                };
             }
+        }
+    }
+
+    /// Reads on. Returns whether there was anything.
+    async fn read(&mut self) -> Result<bool, ApiError> {
+        match self.body.frame().await {
+            None => Ok(false),
+            Some(Err(error)) => Err(ApiError::transport(&error)),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    self.buffer.extend_from_slice(&data);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    async fn read_page(&mut self) {
+        while self.buffer.len() < PAGE && matches!(self.read().await, Ok(true)) {}
+    }
+}
+
+impl From<Response<Body>> for Lines {
+    fn from(response: Response<Body>) -> Self {
+        let origin = Origin::of(&response);
+        Self {
+            origin,
+            ..Self::new(response.into_body())
         }
     }
 }

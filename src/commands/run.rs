@@ -154,12 +154,13 @@ fn log_unfinished(status: Option<&Status>) {
     {
         error!(
             error = incident.message,
-            "not in time: the API server does not answer"
+            "not in time: untaint cannot watch the Node"
         );
     }
-    if status.rules.iter().all(|rule| rule.done) {
+    if let Some(waits_for) = &status.waits_for {
         error!(
-            "not in time: the taints are gone, but Karpenter has not registered the node, or the last read of the node failed"
+            waits_for,
+            "not in time: the taints are gone, but something is still missing"
         );
     }
     for rule in status.rules.iter().filter(|rule| !rule.done) {
@@ -177,6 +178,9 @@ fn late_reason(status: &Status, rule: &RuleStatus) -> String {
     if let Some(message) = &rule.denied {
         return format!("the server refuses to change the taint: {message}");
     }
+    if let Some(message) = &rule.write_failure {
+        return format!("the change of the taint has not succeeded yet: {message}");
+    }
     match (rule.decision, &status.api.last_error) {
         ("no-node", _) if status.api.watching => format!(
             "there is no Node {:?}; give --node-name or NODE_NAME the name of the Node that this process runs on",
@@ -187,11 +191,7 @@ fn late_reason(status: &Status, rule: &RuleStatus) -> String {
         }
         ("no-node", Some(error)) => format!("untaint does not see the Node: {}", error.message),
         ("stabilizing", _) => NOT_STABLE.into(),
-        ("ready" | "lapsed", None) => "the change of the taint has not succeeded yet".into(),
-        ("ready" | "lapsed", Some(error)) => format!(
-            "the change of the taint has not succeeded yet; the last failed request: {}",
-            error.message
-        ),
+        ("ready" | "lapsed", _) => "the change of the taint has not succeeded yet".into(),
         _ => rule.meaning.into(),
     }
 }

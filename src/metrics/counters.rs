@@ -36,7 +36,13 @@ const COUNTERS: [RuleCounter; 6] = [
     (
         "untaint_rule_removals_by_others",
         "Times that another program removed the taint before the rule was ready.",
-        |event| matches!(event, RuleEvent::RemovedByOther { ready: false }),
+        |event| {
+            matches!(
+                event,
+                RuleEvent::RemovedByOther { ready: false }
+                    | RuleEvent::ReplacedByOther { ready: false, .. }
+            )
+        },
     ),
     (
         "untaint_rule_denials",

@@ -33,6 +33,7 @@ fn status(rules: &[&str]) -> Status {
         last_removal: None,
         last_put_back: None,
         denied: None,
+        write_failure: None,
         publish_failure: None,
     };
     Status {
@@ -56,6 +57,7 @@ fn status(rules: &[&str]) -> Status {
             state: "held",
             message: String::new(),
         },
+        waits_for: None,
         rules: rules.iter().map(rule).collect(),
     }
 }
@@ -131,6 +133,7 @@ fn each_event_of_a_rule_increases_its_counter() {
         taint: Taint::default(),
         message: "no".into(),
         first: true,
+        decided: true,
     });
     let deadline = RuleEvent::Deadline {
         after: Duration::from_secs(1),

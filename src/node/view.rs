@@ -123,8 +123,10 @@ impl NodeView {
 #[derive(Debug, Default)]
 pub struct Latest {
     node: Option<NodeView>,
-    /// The next Node replaces the known one, even if its version is lower.
+    /// The next Node of the watch replaces the known one, even if its version is lower.
     relisting: bool,
+    /// The known Node is from an answer that arrived after the list began, and may be newer than the list.
+    answered: bool,
 }
 
 impl Latest {
@@ -133,24 +135,39 @@ impl Latest {
         self.node.as_ref()
     }
 
-    /// Records `node` unless it is older than what is known: after the answer to a PATCH, the watch may still deliver the
-    /// Node from before. Another uid is another Node, and always replaces the one known. Returns whether it was recorded.
+    /// Records `node`, which the watch delivers, unless it is older than what is known: after the answer to a PATCH, the
+    /// watch may still deliver the Node from before. Another uid is another Node, and always replaces the one known.
+    /// Returns whether it was recorded.
     pub fn observe(&mut self, node: NodeView) -> bool {
+        let is_listed = std::mem::take(&mut self.relisting);
+        let replaces = is_listed && !std::mem::take(&mut self.answered);
+        self.record(node, replaces)
+    }
+
+    /// The same for the Node in the answer to a request. Answers can overtake each other and the list, so none replaces a
+    /// newer Node.
+    pub fn answered(&mut self, node: NodeView) -> bool {
+        let is_recorded = self.record(node, false);
+        self.answered |= is_recorded && self.relisting;
+        is_recorded
+    }
+
+    fn record(&mut self, node: NodeView, replaces: bool) -> bool {
         let is_older = |known: &NodeView| {
             let (known, new) = (&known.metadata, &node.metadata);
             known.uid == new.uid && known.resource_version >= new.resource_version
         };
-        if !self.relisting && self.node.as_ref().is_some_and(is_older) {
-            return false;
+        let is_recorded = replaces || !self.node.as_ref().is_some_and(is_older);
+        if is_recorded {
+            self.node = Some(node);
         }
-        self.node = Some(node);
-        self.relisting = false;
-        true
+        is_recorded
     }
 
     /// A list without caches begins. If it has an older Node than the one known, a backup was restored.
     pub fn begin_relist(&mut self) {
         self.relisting = true;
+        self.answered = false;
     }
 
     /// The list is complete. If it was empty, there is no Node.
@@ -169,118 +186,4 @@ impl Latest {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn view(value: serde_json::Value) -> NodeView {
-        serde_json::from_value(value).unwrap()
-    }
-
-    fn version(uid: &str, resource_version: &str) -> NodeView {
-        view(json!({"metadata": {"name": "node", "uid": uid, "resourceVersion": resource_version}}))
-    }
-
-    #[test]
-    fn a_node_without_labels_spec_or_taints_has_none() {
-        let node = version("u", "7");
-        assert_eq!(
-            (
-                node.metadata.resource_version,
-                node.metadata.labels.len(),
-                node.taints.len()
-            ),
-            (7, 0, 0)
-        );
-        let nulls = json!({"metadata": {"name": "node", "uid": "u", "resourceVersion": "7", "labels": null}, "spec": {"taints": null}});
-        assert_eq!(view(nulls), node);
-    }
-
-    #[test]
-    fn an_older_node_arriving_after_a_newer_one_is_dropped() {
-        let mut latest = Latest::default();
-        assert!(latest.observe(version("u", "10")));
-        assert!(
-            !latest.observe(version("u", "9")),
-            "9 compares below 10, as integers do and strings do not"
-        );
-        assert!(!latest.observe(version("u", "10")));
-        assert!(latest.observe(version("u", "11")));
-        assert_eq!(latest.get().unwrap().metadata.resource_version, 11);
-    }
-
-    #[test]
-    fn after_a_restored_backup_the_relisted_node_is_recorded_although_its_version_is_lower() {
-        let mut latest = Latest::default();
-        latest.observe(version("u", "1000"));
-        latest.begin_relist();
-        assert!(latest.observe(version("u", "50")));
-        assert!(
-            !latest.observe(version("u", "49")),
-            "from then on versions count again"
-        );
-        latest.end_relist();
-        assert!(latest.get().is_some());
-    }
-
-    #[test]
-    fn a_node_that_the_new_list_does_not_have_no_longer_exists() {
-        let mut latest = Latest::default();
-        latest.observe(version("u", "1"));
-        latest.begin_relist();
-        latest.end_relist();
-        assert_eq!(latest.get(), None);
-    }
-
-    #[test]
-    fn a_recreated_node_is_recorded_although_its_version_is_lower_and_the_deletion_of_the_old_one_is_ignored()
-     {
-        let mut latest = Latest::default();
-        latest.observe(version("old", "10"));
-        assert!(latest.observe(version("new", "3")));
-        assert!(!latest.deleted("old"));
-        assert_eq!(latest.get().unwrap().metadata.uid, "new");
-        assert!(latest.deleted("new"));
-        assert_eq!(latest.get(), None);
-    }
-
-    #[test]
-    fn a_node_that_karpenter_has_not_registered_awaits_registration() {
-        let node = |labels: serde_json::Value, effect: &str| {
-            view(json!({
-                "metadata": {"name": "node", "uid": "u", "resourceVersion": "1", "labels": labels},
-                "spec": {"taints": [{"key": "karpenter.sh/unregistered", "effect": effect}]},
-            }))
-        };
-        assert!(node(json!({}), "NoExecute").awaits_registration());
-        assert!(
-            !node(json!({}), "NoSchedule").awaits_registration(),
-            "Karpenter drops only the NoExecute one"
-        );
-        assert!(
-            !node(json!({"karpenter.sh/registered": "true"}), "NoExecute").awaits_registration()
-        );
-        assert!(
-            !node(
-                json!({"karpenter.sh/do-not-sync-taints": "true"}),
-                "NoExecute"
-            )
-            .awaits_registration()
-        );
-        assert!(!version("u", "1").awaits_registration());
-    }
-
-    #[test]
-    fn a_node_of_a_nodepool_may_be_tainted_until_it_is_labelled_as_registered() {
-        let node = |labels| {
-            view(
-                json!({"metadata": {"name": "node", "uid": "u", "resourceVersion": "1", "labels": labels}}),
-            )
-        };
-        assert!(node(json!({"karpenter.sh/nodepool": "p"})).may_be_tainted_by_karpenter());
-        let registered = json!({"karpenter.sh/nodepool": "p", "karpenter.sh/registered": "true"});
-        assert!(!node(registered).may_be_tainted_by_karpenter());
-        assert!(!node(json!({})).may_be_tainted_by_karpenter());
-    }
-}
+mod tests;

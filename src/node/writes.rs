@@ -2,10 +2,12 @@
 //!
 //! A conflict (409, or the 422 of a failed `test` of the patch) means that somebody else changed the Node first. As after
 //! any answer that leaves the Node in doubt, the agent waits for a short backoff, reads the Node with a GET, and computes
-//! the patch again: see [`Writes::patched`] and [`MustRead`]. A refusal (403, or a 422 with details) is tried again ever
-//! more rarely, alone, so that it does not hold up other taints: see [`Writes::got`] and [`Denial`].
+//! the patch again: see [`Writes::patched`] and [`MustRead`]. If that lasts, the answer is reported: see [`Trouble`]. A
+//! [refusal](ApiError::is_denial) is tried again ever more rarely, alone, so that it does not hold up other taints: see
+//! [`Writes::got`] and [`Denial`].
 
 mod denial;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +19,9 @@ use super::view::NodeView;
 use super::{Answer, Next};
 use crate::api::ApiError;
 use crate::backoff::{Backoff, jittered};
+use crate::rate_limit::kind;
 use denial::Denial;
+use trouble::Trouble;
 
 /// The longest wait between two tries after conflicts or failures.
 const RETRY_CAP: Duration = Duration::from_secs(5);
@@ -41,15 +45,17 @@ impl Request {
     }
 }
 
-/// The server does not allow the change of a taint.
+/// The server does not make the change of a taint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Denied {
     pub action: Action,
     pub taint: Taint,
     /// From the server.
     pub message: String,
-    /// Whether the last denial had another message, or there was none.
+    /// Whether the last one had another message, apart from numbers, or there was none.
     pub first: bool,
+    /// Whether the server does not allow the change. Otherwise, it has failed to make it for some time.
+    pub decided: bool,
 }
 
 /// Whether the Node is to be read.
@@ -72,6 +78,7 @@ pub struct Writes {
     /// A refused change with the server's message, to compare with what the Node asks for once it is read.
     refused: Option<(Change, String)>,
     denials: BTreeMap<Step, Denial>,
+    trouble: Option<Trouble>,
 }
 
 impl Default for Writes {
@@ -82,6 +89,7 @@ impl Default for Writes {
             must_read: MustRead::No,
             refused: None,
             denials: BTreeMap::new(),
+            trouble: None,
         }
     }
 }
@@ -103,6 +111,7 @@ impl Writes {
             if self.not_before.is_none_or(|time| time <= now) {
                 self.backoff.reset();
             }
+            self.trouble = None;
             return Next::Wait(None);
         }
         if let Some(time) = self.not_before.filter(|time| *time > now) {
@@ -129,18 +138,21 @@ impl Writes {
         Next::Wait(waits.into_iter().min())
     }
 
-    /// The answer to [`Request::Patch`]. If it leaves the outcome unknown, the next request is a read.
-    pub fn patched(&mut self, now: Instant, change: &Change, answer: &Answer) {
+    /// The answer to [`Request::Patch`]. If it leaves the outcome unknown, the next request is a read. Returns what the
+    /// server has failed to do for some time.
+    pub fn patched(&mut self, now: Instant, change: &Change, answer: &Answer) -> Vec<Denied> {
         match answer {
             Ok(_) => {
                 self.backoff.reset();
                 self.not_before = None;
                 self.must_read = MustRead::No;
                 self.refused = None;
+                self.trouble = None;
             }
-            Err(error) if is_denied(error) => {
+            Err(error) if error.is_denial() => {
                 self.must_read = MustRead::BeforeNextPatch;
                 self.refused = Some((change.clone(), error.to_string()));
+                self.trouble = None;
             }
             // A conflict, refused credentials, a server in trouble, or an unknown outcome. After a 429 alone, the Node is
             // certainly as it was.
@@ -151,8 +163,18 @@ impl Writes {
                 } else if error.code() != Some(429) {
                     self.must_read = MustRead::BeforeNextPatch;
                 }
+                let new = || Trouble::new(now, change.clone());
+                let trouble = self.trouble.get_or_insert_with(new);
+                trouble.change.clone_from(change);
+                return trouble.goes_on(now, error);
             }
         }
+        Vec::new()
+    }
+
+    /// The change whose tries fail, if they do.
+    pub fn failing(&self) -> Option<&Change> {
+        Some(&self.trouble.as_ref()?.change)
     }
 
     /// [`Request::Patch`] was canceled. It may have taken effect.
@@ -160,15 +182,17 @@ impl Writes {
         self.must_read = MustRead::AtOnce;
     }
 
-    /// The answer to [`Request::Get`]. `wanted` is as for [`Self::next`].
-    pub fn got(&mut self, now: Instant, wanted: &Wanted<'_>, answer: &Answer) -> Option<Denied> {
+    /// The answer to [`Request::Get`]. `wanted` is as for [`Self::next`]. Returns what the server does not allow, or has
+    /// failed to do for some time.
+    pub fn got(&mut self, now: Instant, wanted: &Wanted<'_>, answer: &Answer) -> Vec<Denied> {
         let node = match answer {
             Ok(node) => Some(node),
             // The agent may not read the Node. It uses what the watch delivers, and the refusal counts.
-            Err(error) if is_denied(error) => None,
+            Err(error) if error.is_denial() => None,
             Err(error) => {
                 self.retry(now, least_wait(error));
-                return None;
+                let trouble = self.trouble.as_mut();
+                return trouble.map_or_else(Vec::new, |trouble| trouble.goes_on(now, error));
             }
         };
         self.must_read = MustRead::No;
@@ -176,17 +200,23 @@ impl Writes {
             if node.is_none() {
                 self.retry(now, Duration::ZERO);
             }
-            return None;
+            return Vec::new();
         };
-        let steps: Vec<_> = refused.steps().collect();
-        let again = node.map(|node| wanted.changes(node, |step| steps.contains(step)).next());
-        if again.is_some_and(|again| again.as_ref() != Some(&refused)) {
-            // The Node has changed since the refusal. Try the change that is right now.
+        // Where a taint stands in the list may change all the time, and was not what the server refused: its policies see
+        // the Node only if all operations of the patch succeed.
+        let is_asked_again = |step: &Step| {
+            node.is_none_or(|node| {
+                let mut changes = wanted.changes(node, |wanted| wanted == step);
+                changes.any(|change| change.uid == refused.uid)
+            })
+        };
+        let steps: Vec<_> = refused.steps().filter(is_asked_again).collect();
+        if steps.is_empty() {
             self.retry(now, Duration::ZERO);
-            return None;
+            return Vec::new();
         }
         if let [taint] = refused.taints.as_slice() {
-            return Some(self.deny(now, refused.action, taint, message));
+            return vec![self.deny(now, refused.action, taint, message)];
         }
         for step in steps {
             self.denials
@@ -195,7 +225,7 @@ impl Writes {
                 .and_modify(|denial| denial.postpone(now))
                 .or_insert_with(|| Denial::new(now));
         }
-        None
+        Vec::new()
     }
 
     /// Ends the wait after a failure.
@@ -214,33 +244,20 @@ impl Writes {
             .entry(Step::new(action, taint))
             .or_insert_with(|| Denial::new(now));
         denial.postpone(now);
-        let first = denial.message != message;
-        denial.message.clone_from(&message);
+        let kind = kind(&message);
+        let first = denial.told != kind;
+        denial.told = kind;
         Denied {
             action,
             taint: taint.clone(),
             message,
             first,
+            decided: true,
         }
     }
 
     fn retry(&mut self, now: Instant, least: Duration) {
         self.not_before = Some(now + jittered(least) + self.backoff.next(RETRY_CAP));
-    }
-}
-
-/// Whether the server refuses the change itself. A 409 is a conflict, and so is a 422 without details: a failed `test`.
-fn is_denied(error: &ApiError) -> bool {
-    match error {
-        ApiError::Refused {
-            code: 422,
-            detailed,
-            ..
-        } => *detailed,
-        ApiError::Refused { code, .. } => {
-            (400..500).contains(code) && ![401, 404, 408, 409, 429].contains(code)
-        }
-        _ => false,
     }
 }
 

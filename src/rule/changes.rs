@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Taint;
 
 use super::{Decision, RuleEvent, RuleState};
+use crate::api::ApiError;
 use crate::gate::State;
 use crate::node::patch::{Action, Change, Step};
 use crate::node::view::NodeView;
@@ -35,7 +36,7 @@ impl RuleState {
         if own.is_empty() {
             return Vec::new();
         }
-        (self.unanswered, self.denied) = (None, None);
+        (self.unanswered, self.denied, self.failed) = (None, None, None);
         if action == Action::PutBack && node.has(&self.rule.taint) {
             self.put_back(now);
             return vec![RuleEvent::PutBack];
@@ -71,15 +72,30 @@ impl RuleState {
             .take_if(|action| (*action == Action::Remove) == has_taint);
     }
 
-    /// The server refuses a change.
+    /// A try of `change` failed without a refusal, or the read before the next one.
+    pub fn failed(&mut self, change: &Change, error: &ApiError) {
+        if self.is_changed_by(change) {
+            self.failed = Some(error.to_string());
+        }
+    }
+
+    /// Why the last try of the change that the rule wants failed, if the server did not refuse it.
+    pub fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// The server refuses a change, or has failed to make it for some time.
     pub fn denied(&mut self, denied: &Denied) -> Option<RuleEvent> {
         self.may_be_own(denied.action, &denied.taint).then(|| {
             self.denied = Some(denied.message.clone());
+            if denied.decided {
+                self.failed = None;
+            }
             RuleEvent::Denied(denied.clone())
         })
     }
 
-    /// The server's message while it refuses the change that the rule wants.
+    /// The server's message while it refuses the change that the rule wants, or has failed to make it for some time.
     pub fn denial(&self) -> Option<&str> {
         self.denied.as_deref()
     }

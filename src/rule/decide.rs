@@ -96,12 +96,13 @@ impl RuleState {
         if !gates.is_empty() {
             return gates;
         }
-        match (self.decision, &self.denied) {
-            (Decision::Held, _) => "Karpenter has not registered the node yet".into(),
-            (Decision::Stabilizing { .. }, _) => {
+        match (self.decision, &self.failed, &self.denied) {
+            (Decision::Held, ..) => "Karpenter has not registered the node yet".into(),
+            (Decision::Stabilizing { .. }, ..) => {
                 "every gate is open, but not for stableFor yet".into()
             }
-            (_, Some(message)) => format!("the server refuses the removal: {message}"),
+            (_, Some(message), _) => format!("the removal, which fails: {message}"),
+            (_, _, Some(message)) => format!("the server refuses the removal: {message}"),
             _ => "the removal, which has not succeeded yet".into(),
         }
     }

@@ -72,6 +72,13 @@ pub enum RuleEvent {
         /// Whether the rule was ready by then. If not, the removal was too early.
         ready: bool,
     },
+    /// Another program gave the taint a value that the rule does not match.
+    ReplacedByOther {
+        /// As [`Self::RemovedByOther`] has it.
+        ready: bool,
+        /// What the Node has now.
+        by: Taint,
+    },
     /// The agent put the taint back because a gate has closed.
     PutBack,
     Denied(Denied),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::{DeadlineAction, FileCheck, Probe, ProbeHandler, Schedule};
-use crate::taint::TaintMatcher;
+use crate::taint::{Effect, TaintMatcher};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -211,6 +211,33 @@ fn a_removal_by_somebody_else_is_reported_once_with_whether_it_was_too_early() {
             Some(RuleEvent::RemovedByOther { ready })
         );
         assert_eq!(step(&mut state, now, Some(&clean()), open), None);
+    }
+}
+
+#[test]
+fn a_value_that_somebody_else_changes_is_reported_as_that_and_not_as_a_removal() {
+    let now = Instant::now();
+    let with_value = |value: &str, effect: &str| {
+        let mut node = node("u", &[("t", effect)], &json!({}));
+        node.taints[0].value = Some(value.into());
+        node
+    };
+    for (ready, effect) in [(false, None), (true, Some(Effect::NoSchedule))] {
+        let mut rule = rule();
+        rule.taint.value = Some("a".into());
+        rule.taint.effect = effect;
+        let mut state = RuleState::new(rule, None);
+        step(&mut state, now, Some(&with_value("a", "NoSchedule")), ready);
+        let replaced = with_value("b", "NoSchedule");
+        let event = step(&mut state, now, Some(&replaced), ready);
+        let by = replaced.taints[0].clone();
+        assert_eq!(event, Some(RuleEvent::ReplacedByOther { ready, by }));
+        if effect.is_some() {
+            step(&mut state, now, Some(&with_value("a", "NoSchedule")), ready);
+            let other_effect = with_value("b", "NoExecute");
+            let event = step(&mut state, now, Some(&other_effect), ready);
+            assert!(matches!(event, Some(RuleEvent::RemovedByOther { .. })));
+        }
     }
 }
 

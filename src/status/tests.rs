@@ -35,6 +35,8 @@ pub(crate) fn status(rules: usize) -> Status {
         }),
         last_put_back: Some(time),
         denied: Some("403: not allowed".into()),
+
+        write_failure: Some("409: conflict".into()),
         publish_failure: Some("403: no condition".into()),
     };
     Status {
@@ -67,6 +69,7 @@ pub(crate) fn status(rules: usize) -> Status {
             state: "not-held",
             message: "apply it".into(),
         },
+        waits_for: Some("the last read".into()),
         rules: (0..rules).map(rule).collect(),
     }
 }

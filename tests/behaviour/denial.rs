@@ -1,5 +1,8 @@
 //! A server that refuses the removal.
 
+mod lasting;
+mod webhooks;
+
 use jiff::{SignedDuration, Timestamp};
 use tempfile::NamedTempFile;
 use testkit::DEADLINE;

@@ -10,6 +10,7 @@ mod connections;
 mod credentials;
 mod own_server;
 mod rotation;
+mod strangers;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

@@ -1,5 +1,7 @@
 //! `untaint run --once`.
 
+mod obstacles;
+
 use std::time::Duration;
 
 use testkit::api::{Answer, Verb};

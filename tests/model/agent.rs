@@ -94,17 +94,17 @@ impl Agent {
     pub(crate) fn observe_watch(&mut self, update: WatchUpdate) {
         self.traffic.others_act();
         match update {
-            WatchUpdate::Apply(node) => self.observe_node(node),
+            WatchUpdate::Apply(node) => self.observe_node(node, Latest::observe),
             WatchUpdate::Delete(uid) => self.node_deleted(&uid),
         }
     }
 
-    fn observe_node(&mut self, node: NodeView) {
+    fn observe_node(&mut self, node: NodeView, record: fn(&mut Latest, NodeView) -> bool) {
         let known = self.latest.get();
         if known.is_some_and(|known| known.metadata.uid != node.metadata.uid) {
             self.writes = Writes::default();
         }
-        self.latest.observe(node);
+        record(&mut self.latest, node);
     }
 
     fn node_deleted(&mut self, uid: &str) {
@@ -208,9 +208,9 @@ impl Agent {
             }
             Request::Get(uid) => {
                 self.writes.got(now, &wanted(&self.rules), &answer);
-                let is_known = |error: &ApiError| error.is_not_found() || is_forbidden(error);
+                let error = answer.as_ref().err();
                 self.unread
-                    .take_if(|_| answer.as_ref().err().is_none_or(is_known));
+                    .take_if(|_| error.is_none_or(ApiError::is_denial));
                 for rule in &mut self.rules {
                     if let Ok(node) = &answer {
                         rule.read(node);
@@ -219,15 +219,11 @@ impl Agent {
                 uid
             }
         };
-        match answer {
-            Ok(node) => {
-                let known = self.latest.get().map(|known| &known.metadata.uid);
-                if known.is_some_and(|known| known == uid) {
-                    self.observe_node(node);
-                }
-            }
-            Err(error) if error.is_not_found() => self.node_deleted(uid),
-            Err(_) => {}
+        let known = self.latest.get().map(|known| &known.metadata.uid);
+        if let Ok(node) = answer
+            && known.is_some_and(|known| known == uid)
+        {
+            self.observe_node(node, Latest::answered);
         }
     }
 
@@ -236,12 +232,6 @@ impl Agent {
             rule.unanswered(change);
         }
     }
-}
-
-/// After such an answer to a read, the agent uses what the watch delivers.
-fn is_forbidden(error: &ApiError) -> bool {
-    let detailed = matches!(error, ApiError::Refused { detailed: true, .. });
-    error.code() == Some(403) || (error.code() == Some(422) && detailed)
 }
 
 fn wanted(rules: &[RuleRunner]) -> Wanted<'_> {

@@ -52,15 +52,35 @@ pub(super) fn write(notification: &Notification) {
                 taint, "another program removed the taint before the rule was ready"
             );
         }
+        RuleEvent::ReplacedByOther { ready: true, by } => {
+            let value = parts(by).1;
+            info!(
+                rule,
+                taint,
+                value,
+                "another program gave the taint another value after the rule was ready"
+            );
+        }
+        RuleEvent::ReplacedByOther { ready: false, by } => {
+            let value = parts(by).1;
+            warn!(
+                rule,
+                taint,
+                value,
+                "another program gave the taint another value before the rule was ready"
+            );
+        }
         RuleEvent::PutBack => warn!(rule, taint, waits_for, "put the taint back"),
         RuleEvent::Denied(denied) => {
             let (key, _, effect) = parts(&denied.taint);
-            let change = match denied.action {
-                Action::Remove => "the removal",
-                Action::PutBack => "to put the taint back",
+            let problem = match (denied.action, denied.decided) {
+                (Action::Remove, true) => "the server refused the removal",
+                (Action::Remove, false) => "the removal fails again and again",
+                (Action::PutBack, true) => "the server refused to put the taint back",
+                (Action::PutBack, false) => "putting the taint back fails again and again",
             };
             let error = &denied.message;
-            warn!(rule, key, effect, error, "the server refused {change}");
+            warn!(rule, key, effect, error, "{problem}");
         }
         RuleEvent::Fight => {
             warn!(

@@ -22,7 +22,7 @@ use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
 use super::lock::ProbeLock;
 use crate::config::{Endpoint, Grpc};
-use crate::text::excerpt;
+use crate::text::{excerpt, http_status};
 
 /// The answer is a message of two bytes.
 const MESSAGE_LIMIT: usize = 1024;
@@ -81,7 +81,7 @@ enum NoAnswer {
     #[error(transparent)]
     Http2(#[from] hyper::Error),
     /// tonic would take a web page for a corrupt message.
-    #[error("HTTP status {0}, without the content type application/grpc")]
+    #[error("HTTP status {}, without the content type application/grpc", http_status(*.0))]
     NotGrpc(StatusCode),
 }
 

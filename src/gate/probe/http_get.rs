@@ -25,7 +25,7 @@ use super::connect::{self, Stream, connect};
 use super::drive::while_driving;
 use super::lock::ProbeLock;
 use crate::config::{Expect, HttpGet, Scheme};
-use crate::text::{excerpt, io_message, without_secrets};
+use crate::text::{excerpt, http_status, io_message, without_secrets};
 
 const MAX_REDIRECTS: usize = 10;
 /// Bytes that hyper buffers, and so the limit of the status line and the headers together.
@@ -97,6 +97,7 @@ async fn judge(
         && is_redirect(status)
         && !expect::names(expect, status)
     {
+        let status = http_status(status);
         let unreadable = |_| format!("{status}, but its Location is not valid text");
         let location = location.to_str().map_err(unreadable)?;
         let refused = |why| {
@@ -109,7 +110,7 @@ async fn judge(
     // Even if nothing is expected of the body: an answer that ends early does not count, as in the kubelet.
     let body = read(response.into_body(), expect::body_limit(expect)).await?;
     expect::body(expect, &body)?;
-    Ok(Answer::Accepted(status.to_string()))
+    Ok(Answer::Accepted(http_status(status)))
 }
 
 /// The statuses that Go's client, and so the kubelet, follows for a GET (net/http `redirectBehavior`).

@@ -12,8 +12,8 @@ pub(super) const DENIED_CAP: Duration = Duration::from_mins(1);
 /// A step that the server refused.
 #[derive(Debug)]
 pub(super) struct Denial {
-    /// From the server; empty if it refused a patch of several changes.
-    pub(super) message: String,
+    /// The [kind](crate::rate_limit::kind) of the message that was reported last; empty if none was.
+    pub(super) told: String,
     pub(super) until: Instant,
     /// The next wait.
     wait: Duration,
@@ -22,7 +22,7 @@ pub(super) struct Denial {
 impl Denial {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            message: String::new(),
+            told: String::new(),
             until: now,
             wait: DENIED_BASE,
         }

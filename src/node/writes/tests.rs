@@ -1,4 +1,5 @@
 mod denials;
+mod trouble;
 
 use serde_json::json;
 
@@ -38,6 +39,15 @@ fn refused(code: u16, detailed: bool) -> Answer {
         code,
         message: "no".into(),
         detailed,
+        retry_after: None,
+    })
+}
+
+fn refused_with(code: u16, message: &str) -> Answer {
+    Err(ApiError::Refused {
+        code,
+        message: message.into(),
+        detailed: code == 403,
         retry_after: None,
     })
 }
@@ -103,8 +113,11 @@ impl Scene {
         self.writes.must_read
     }
 
+    /// With at most one taint, so that at most one can be denied.
     fn read(&mut self, answer: &Answer) -> Option<Denied> {
-        self.writes.got(self.now, &wanted(&self.matchers), answer)
+        let denied = self.writes.got(self.now, &wanted(&self.matchers), answer);
+        assert!(denied.len() <= 1, "{denied:?}");
+        denied.into_iter().next()
     }
 
     /// Sends what is due, has it refused by a policy, and reads the unchanged Node.

@@ -117,6 +117,7 @@ fn denial(change: &Change) -> Denied {
         taint: change.taints[0].clone(),
         message: "403: no".into(),
         first: true,
+        decided: true,
     }
 }
 

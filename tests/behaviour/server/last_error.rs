@@ -58,7 +58,7 @@ async fn so_is_a_patch_of_a_node_that_is_gone() {
     scene.server.pause_watches(true);
     scene.server.delete_node("node");
     scene.gates.open_both();
-    let message = "there is no Node with this name; waiting for it";
+    let message = "a request failed; trying again";
     agent.wait_for_message(message).await.unwrap();
     is_of(&agent, "404: ").await;
 }

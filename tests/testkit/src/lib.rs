@@ -7,6 +7,7 @@
 //! - [`agent`]: the agent as a process.
 //! - [`health`]: an endpoint for the agent to probe.
 //! - [`hung`]: a file system that never answers.
+//! - [`webhook`]: an admission webhook that a real API server asks.
 
 pub mod agent;
 pub mod api;
@@ -21,6 +22,7 @@ pub mod promtool;
 pub mod proxy;
 pub mod skip;
 mod tls;
+pub mod webhook;
 
 pub use nodes::{node, taints};
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::json;
 use crate::config::Expect;
-use crate::text::excerpt;
+use crate::text::{excerpt, http_status};
 
 /// Bytes of a body that are read. The kubelet's 10 KiB would cut off the full status of a Cilium agent.
 const BODY_LIMIT: usize = 1024 * 1024;
@@ -44,6 +44,7 @@ pub(super) fn status(expect: &Expect, status: StatusCode) -> Result<(), String> 
         return Ok(());
     }
     let ranges: Vec<_> = expect.status.iter().map(ToString::to_string).collect();
+    let status = http_status(status);
     Err(format!("{status}, expected {}", ranges.join(", ")))
 }
 

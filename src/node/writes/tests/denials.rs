@@ -62,16 +62,11 @@ fn a_denied_taint_that_is_not_wanted_any_more_is_no_reason_to_wake_up() {
     };
     let must_read = scene.sent(&removal, &refused(403, true));
     assert_eq!(must_read, MustRead::BeforeNextPatch);
-    assert!(
-        scene
-            .writes
-            .got(
-                scene.now,
-                &wanted(std::slice::from_ref(&one)),
-                &Ok(tainted.clone())
-            )
-            .is_some()
-    );
+    let wanted_one = wanted(std::slice::from_ref(&one));
+    let denied = scene
+        .writes
+        .got(scene.now, &wanted_one, &Ok(tainted.clone()));
+    assert_eq!(denied.len(), 1);
     let Next::Wait(Some(until)) =
         scene
             .writes
@@ -101,13 +96,71 @@ fn a_refusal_for_a_node_that_may_not_be_read_is_reported_at_once_and_tried_again
 }
 
 #[test]
-fn a_refusal_of_a_patch_that_is_no_longer_right_is_no_denial() {
+fn a_refusal_of_a_patch_for_which_there_is_nothing_left_to_do_is_no_denial() {
+    let gone = node(2, &["foreign"]);
+    let mut recreated = node(2, &["one"]);
+    recreated.metadata.uid = "another".into();
+    for read in [gone, recreated] {
+        let mut scene = Scene::new();
+        let removal = scene.due_removal(&node(1, &["one"]));
+        scene.sent(&removal, &refused(422, true));
+        assert_eq!(scene.read(&Ok(read)), None);
+    }
+}
+
+#[test]
+fn a_taint_that_moves_after_each_refusal_is_denied_all_the_same() {
+    let others: [&[&str]; 3] = [&["foreign", "one"], &["one"], &["a", "b", "one", "c"]];
     let mut scene = Scene::new();
-    let removal = scene.due_removal(&node(1, &["one"]));
-    scene.sent(&removal, &refused(422, true));
-    let moved = node(2, &["foreign", "one"]);
-    assert_eq!(scene.read(&Ok(moved.clone())), None);
-    assert_ne!(scene.due_removal(&moved), removal);
+    let mut seen = node(1, &["one"]);
+    let mut waits = Vec::new();
+    for (version, keys) in (2..).zip(others) {
+        let removal = scene.due_removal(&seen);
+        scene.sent(&removal, &refused(403, true));
+        seen = node(version, keys);
+        let denied = scene.read(&Ok(seen.clone())).unwrap();
+        assert_eq!(denied.first, version == 2);
+        let Next::Wait(Some(until)) = scene.next(&seen) else {
+            panic!("it should wait")
+        };
+        waits.push(until - scene.now);
+    }
+    assert!(waits[2] >= 4 * DENIED_BASE, "{waits:?}");
+}
+
+#[test]
+fn taints_that_were_denied_together_are_tried_alone_also_if_others_have_come_or_gone() {
+    for keys in [&["one", "foreign"][..], &["foreign", "two", "one"]] {
+        let mut scene = Scene::new();
+        let removal = scene.due_removal(&node(1, &KEYS));
+        scene.sent(&removal, &refused(403, true));
+        let seen = node(2, keys);
+        assert_eq!(scene.read(&Ok(seen.clone())), None);
+        let alone = scene.due_removal(&seen);
+        assert_eq!(alone.taints.len(), 1);
+        scene.sent(&alone, &refused(403, true));
+        assert!(scene.read(&Ok(seen)).is_some(), "{keys:?}");
+    }
+}
+
+#[test]
+fn a_denial_whose_text_has_a_clock_or_an_id_is_reported_once() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let mut firsts = 0;
+    for attempt in 0..5 {
+        let removal = scene.due_removal(&tainted);
+        let message = format!("denied at 12:00:0{attempt} (request 7f3a-{attempt})");
+        scene.sent(&removal, &refused_with(403, &message));
+        let denied = scene.read(&Ok(tainted.clone())).unwrap();
+        assert_eq!(
+            denied.message,
+            format!("403: {message}"),
+            "as the server sent it"
+        );
+        firsts += u8::from(denied.first);
+    }
+    assert_eq!(firsts, 1);
 }
 
 #[test]
@@ -154,16 +207,10 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
         scene.sent(&change, &refused(403, true));
         let answer = Ok(before.clone());
         let outcome = scene.writes.got(scene.now, &put_back, &answer);
-        assert!(
-            matches!(
-                outcome,
-                Some(Denied {
-                    action: Action::PutBack,
-                    ..
-                })
-            ),
-            "{outcome:?}"
-        );
+        let [Denied { action, .. }] = outcome.as_slice() else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(*action, Action::PutBack);
         let Next::Wait(Some(until)) = scene.writes.next(scene.now, &before, &put_back) else {
             panic!("no wait");
         };
@@ -236,7 +283,7 @@ fn a_later_put_back_that_is_denied_is_reported_too_and_does_not_wait_for_the_ear
         scene.sent(&change, &refused(403, true));
         let outcome = scene.writes.got(scene.now, &put_back, &Ok(clean.clone()));
         assert!(
-            matches!(outcome, Some(Denied { first: true, .. })),
+            matches!(outcome.as_slice(), [Denied { first: true, .. }]),
             "{outcome:?}"
         );
         // The gates open, and nothing is to be put back.

@@ -184,7 +184,11 @@ fn ok_reply(body: Value) -> Reply {
 }
 
 fn reply(reply: Reply) -> Response<Body> {
-    let body = infallible(Full::from(line(&reply.body)));
+    let body = match reply.body {
+        Value::String(page) => Full::from(page),
+        body => Full::from(line(&body)),
+    };
+    let body = infallible(body);
     let mut response = respond(reply.status, body);
     response.headers_mut().extend(reply.headers);
     response

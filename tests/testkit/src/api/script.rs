@@ -36,7 +36,7 @@ pub struct Reply {
     pub status: u16,
     /// Headers in addition to `Content-Type`.
     pub headers: HeaderMap,
-    /// Sent as JSON.
+    /// Sent as JSON. A string is the text itself, as of a page.
     pub body: Value,
 }
 
@@ -74,6 +74,26 @@ impl Answer {
     #[must_use]
     pub fn denied(code: u16, reason: &str, node: &str, message: &str) -> Self {
         Status::denied(code, reason, &Id::node(node), message).into()
+    }
+
+    /// What a proxy or a login page sends instead of the API server.
+    #[must_use]
+    pub fn page(status: u16, headers: &[(&'static str, &'static str)], text: &str) -> Self {
+        let header = |(name, value): &(&'static str, &'static str)| {
+            let name = HeaderName::from_static(name);
+            (name, HeaderValue::from_static(value))
+        };
+        Self::Reply(Reply {
+            status,
+            headers: headers.iter().map(header).collect(),
+            body: text.into(),
+        })
+    }
+
+    /// 404 for a Node that does not exist.
+    #[must_use]
+    pub fn not_found(node: &str) -> Self {
+        Status::not_found(&Id::node(node)).into()
     }
 
     /// 410 for a resourceVersion that is too old.

@@ -1,0 +1,107 @@
+//! Changes that fail without a refusal.
+
+use super::*;
+use crate::node::writes::trouble::LASTING;
+
+/// Has every try answered so, and every read succeed. Returns how long it took until that was reported, and the report.
+fn until_reported(scene: &mut Scene, tainted: &NodeView, answer: &Answer) -> (Duration, Denied) {
+    let begun = scene.now;
+    for _ in 0..50 {
+        match scene.next_due(tainted) {
+            Next::Send(Request::Get(_)) => assert_eq!(scene.read(&Ok(tainted.clone())), None),
+            Next::Send(Request::Patch(change)) => {
+                let denied = scene.writes.patched(scene.now, &change, answer);
+                if let [denied] = denied.as_slice() {
+                    return (scene.now - begun, denied.clone());
+                }
+            }
+            Next::Wait(_) => panic!("nothing is due"),
+        }
+    }
+    panic!("nothing is reported");
+}
+
+#[test]
+fn an_answer_that_lasts_is_reported_with_its_message_once_and_tried_again_as_before() {
+    let answers = [
+        refused(409, true),
+        refused(422, false),
+        refused(404, true),
+        refused(401, false),
+        refused(408, false),
+        refused(500, true),
+        refused(503, false),
+        throttled(1),
+        Err(ApiError::Malformed("no JSON".into())),
+    ];
+    for answer in answers {
+        let mut scene = Scene::new();
+        let tainted = node(1, &["one"]);
+        let (after, denied) = until_reported(&mut scene, &tainted, &answer);
+        assert!(
+            after >= LASTING && after <= LASTING + 2 * RETRY_CAP,
+            "{after:?}"
+        );
+        let message = answer.as_ref().unwrap_err().to_string();
+        assert_eq!(
+            (denied.message, denied.first, denied.decided),
+            (message, true, false)
+        );
+        assert_eq!(denied.taint.key, "one");
+        let (_, again) = until_reported(&mut scene, &tainted, &answer);
+        assert!(!again.first);
+        let (_, other) = until_reported(&mut scene, &tainted, &refused_with(500, "another"));
+        assert!(other.first);
+
+        let removal = loop {
+            match scene.next_due(&tainted) {
+                Next::Send(Request::Patch(removal)) => break removal,
+                _ => drop(scene.read(&Ok(tainted.clone()))),
+            }
+        };
+        scene.sent(&removal, &Ok(node(2, &[])));
+        assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
+        let (after, denied) = until_reported(&mut scene, &node(3, &["one"]), &answer);
+        assert!(denied.first && after >= LASTING, "it counts afresh");
+    }
+}
+
+#[test]
+fn a_read_that_fails_is_trouble_for_the_change_that_waits_for_it() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let removal = scene.due_removal(&tainted);
+    scene.sent(&removal, &lost());
+    assert_eq!(scene.writes.failing(), Some(&removal));
+    let not_found = refused(404, true);
+    let begun = scene.now;
+    let denied = loop {
+        assert_eq!(scene.next_due(&tainted), get());
+        if let Some(denied) = scene.read(&not_found) {
+            break denied;
+        }
+    };
+    assert!(scene.now - begun >= LASTING);
+    assert_eq!(
+        (denied.message.as_str(), denied.decided),
+        ("404: no", false)
+    );
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_and_trouble_that_ends_are_not_reported() {
+    let mut scene = Scene::new();
+    let tainted = node(1, &["one"]);
+    let removal = scene.due_removal(&tainted);
+    for _ in 0..3 {
+        scene.now += LASTING;
+        assert_eq!(scene.writes.patched(scene.now, &removal, &lost()), []);
+    }
+    scene.now += LASTING;
+    // A gate closes, and the change is not wanted any more.
+    scene.read(&Ok(tainted.clone()));
+    scene.writes.next(scene.now, &tainted, &Wanted::default());
+    assert_eq!(scene.writes.failing(), None);
+    let conflict = refused(409, true);
+    assert_eq!(scene.writes.patched(scene.now, &removal, &conflict), []);
+}

@@ -1,0 +1,51 @@
+//! A change that the server does not refuse, and that fails all the same.
+
+use std::time::{Duration, Instant};
+
+use super::Denied;
+use crate::api::ApiError;
+use crate::node::patch::Change;
+use crate::rate_limit::kind;
+
+/// What fails for so long is reported. Other writers, a server that restarts or one that is busy need a try or two.
+pub(super) const LASTING: Duration = Duration::from_secs(10);
+
+/// Tries that have failed one after the other.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    since: Instant,
+    /// Of the last try.
+    pub(super) change: Change,
+    /// The [kind] of the message that was reported last; empty if none was.
+    told: String,
+}
+
+impl Trouble {
+    pub(super) fn new(now: Instant, change: Change) -> Self {
+        Self {
+            since: now,
+            change,
+            told: String::new(),
+        }
+    }
+
+    /// A try failed, or the read before the next one. Returns what is to be reported.
+    pub(super) fn goes_on(&mut self, now: Instant, error: &ApiError) -> Vec<Denied> {
+        // The failures of the watch show a server that cannot be reached.
+        if now - self.since < LASTING || !error.is_answer() {
+            return Vec::new();
+        }
+        let message = error.to_string();
+        let kind = kind(&message);
+        let first = self.told != kind;
+        self.told = kind;
+        let denied = |taint: &_| Denied {
+            action: self.change.action,
+            taint: Clone::clone(taint),
+            message: message.clone(),
+            first,
+            decided: false,
+        };
+        self.change.taints.iter().map(denied).collect()
+    }
+}
