@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info};
 
+use crate::bind_mount::deleted;
 use crate::blocking::joined;
 use crate::config::{self, Configuration, Problems};
 use crate::fs_watch::FsWatch;
@@ -119,6 +120,9 @@ async fn follow_by(
 
 /// Reads the file once, on the thread of the caller.
 fn look(path: &Path, active: &str) -> Look {
+    if let Some(why) = deleted(path) {
+        return Err(Problems::of_the_whole(why).in_file(path));
+    }
     let text = config::read(path)?;
     let sha256 = sha256(&text);
     if sha256 == active {

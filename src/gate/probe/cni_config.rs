@@ -7,8 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::disk::{self, deleted, fault};
+use super::disk::{self, fault};
 use super::lock::ProbeLock;
+use crate::bind_mount::deleted;
 use crate::boot;
 use crate::config::CniConfig;
 use crate::conflist::{
@@ -24,8 +25,8 @@ pub async fn check(spec: &CniConfig, lock: &ProbeLock) -> Result<String, String>
 fn check_blocking(expected: &CniConfig) -> Result<String, String> {
     let CniConfig { dir, bin_dirs, .. } = expected;
     let boot = expected.newer_than_boot.then(boot::time).transpose()?;
-    if let Some(reason) = deleted(dir) {
-        return Err(reason);
+    if let Some(why) = deleted(dir) {
+        return Err(format!("{} {why}", dir.display()));
     }
     let names = list(dir).map_err(|error| format!("{}: {}", dir.display(), fault(dir, &error)))?;
     let candidates = candidates(names).into_iter().map(|file| Candidate {
@@ -50,6 +51,9 @@ fn list(dir: &Path) -> io::Result<Vec<OsString>> {
 /// Reads one file and, where libcni appends them, the files of `<dir>/<name>/`.
 fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<ValidFile, String> {
     let (contents, modified) = read(path)?;
+    if let Some(why) = deleted(path) {
+        return Err(why);
+    }
     let mut network = Network::parse(path.file_name().unwrap_or_default(), &contents)?;
     if network.appends_directory {
         let appended = appended_plugins(&path.with_file_name(&network.name))?;
@@ -105,7 +109,10 @@ fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
         Some((path, metadata.permissions().mode()))
     });
     match program {
-        Some((_, mode)) if mode & 0o111 != 0 => None,
+        Some((path, mode)) if mode & 0o111 != 0 => {
+            let why = deleted(&path)?;
+            Some(format!("plugin {plugin}: {} {why}", path.display()))
+        }
         Some((path, _)) => {
             let path = path.display();
             Some(format!("plugin {plugin}: {path} is not executable"))
@@ -113,7 +120,10 @@ fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
         None => {
             let dirs = bin_dirs.iter().map(|dir| dir.display().to_string());
             let dirs = dirs.collect::<Vec<_>>().join(", ");
-            Some(format!("plugin {plugin}: no program in {dirs}"))
+            let gone = bin_dirs.iter().find_map(|dir| Some((dir, deleted(dir)?)));
+            let gone = gone.map(|(dir, why)| format!(": {} {why}", dir.display()));
+            let gone = gone.unwrap_or_default();
+            Some(format!("plugin {plugin}: no program in {dirs}{gone}"))
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::disk::UNFINISHED;
 use super::lock::ProbeLock;
+use crate::bind_mount::deleted;
 use crate::config::Endpoint;
 use crate::text::{io_message, unbracketed};
 
@@ -78,16 +79,25 @@ pub(super) async fn tcp(host: &str, port: u16, lock: &ProbeLock) -> Result<TcpSt
 /// On another thread: the kernel resolves the path while it connects, and that hangs where a file system hangs.
 async fn unix(path: &Path, lock: &ProbeLock) -> Result<UnixStream, String> {
     let socket = path.to_owned();
-    let connected = lock.run_blocking(path.as_os_str(), move |_guard| unix_stream(&socket));
+    let connected = lock.run_blocking(path.as_os_str(), move |_guard| {
+        unix_stream(&socket).map_err(|error| refusal(&socket, &error))
+    });
     let connected = match connected.await {
         Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| io_message(&error)),
-        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err("its queue of new connections is full: the server does not accept them".into())
-        }
-        Some(Err(error)) => Err(io_message(&error)),
+        Some(Err(why)) => Err(why),
         None => Err(UNFINISHED.into()),
     };
     connected.map_err(|why| format!("unix socket {}: {why}", path.display()))
+}
+
+fn refusal(path: &Path, error: &io::Error) -> String {
+    match (error.kind(), deleted(path)) {
+        (io::ErrorKind::WouldBlock, _) => {
+            "its queue of new connections is full: the server does not accept them".into()
+        }
+        (_, Some(why)) => format!("{}; the socket {why}", io_message(error)),
+        _ => io_message(error),
+    }
 }
 
 /// Does not wait for a server whose queue is full, and so holds its thread for no longer than the path takes.

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::lock::ProbeLock;
+use crate::bind_mount::deleted;
 use crate::text::{io_message, printable};
 
 /// Characters of a message. Kubernetes allows 1024 bytes in an Event's note.
@@ -47,20 +47,6 @@ pub(super) fn fault(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// The reason if `path` exists but was deleted: a mount keeps the inode, and never shows what is created under the old
-/// name.
-pub(super) fn deleted(path: &Path) -> Option<String> {
-    let deleted = fs::metadata(path).is_ok_and(|metadata| metadata.nlink() == 0);
-    deleted.then(|| {
-        let parent = path.parent().unwrap_or(path);
-        format!(
-            "{} was deleted on the host, but a mount still shows the deleted one: mount its parent directory {}",
-            path.display(),
-            parent.display()
-        )
-    })
-}
-
 fn missing(path: &Path) -> String {
     if let Ok(target) = fs::read_link(path) {
         return format!(
@@ -69,9 +55,11 @@ fn missing(path: &Path) -> String {
         );
     }
     let nearest = path.ancestors().skip(1).find(|parent| parent.exists());
-    nearest
-        .and_then(deleted)
-        .unwrap_or_else(|| "does not exist".into())
+    let deleted = nearest.and_then(|nearest| Some((nearest, deleted(nearest)?)));
+    match deleted {
+        Some((nearest, why)) => format!("does not exist: {} {why}", nearest.display()),
+        None => "does not exist".into(),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::disk::{self, fault};
 use super::lock::ProbeLock;
+use crate::bind_mount::deleted;
 use crate::boot;
 use crate::config::FileCheck;
 
@@ -21,12 +22,16 @@ fn check_blocking(expected: &FileCheck) -> Result<String, String> {
     if expected.newer_than_boot && modified < boot::time()? {
         return Err(format!("{shown}: last written before this boot"));
     }
+    if let Some(why) = deleted(path) {
+        return Err(format!("{shown} {why}"));
+    }
     Ok(format!("{shown} exists"))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
     use std::path::PathBuf;
@@ -74,6 +79,35 @@ mod tests {
         assert!(check().await.message().contains("does not answer"));
         drop(hung);
         assert!(check().await.is_open());
+    }
+
+    /// `/proc/self/fd` pins an inode as a mount does.
+    #[tokio::test]
+    async fn what_was_deleted_and_is_still_mounted_is_closed_with_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, socket, other] = ["file", "socket", "other"].map(|name| dir.path().join(name));
+        let _listener = UnixListener::bind(&socket).unwrap();
+        for (path, replaced) in [(&file, false), (&file, true), (&socket, false)] {
+            if path == &file {
+                fs::write(path, "old").unwrap();
+            }
+            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+            let pinned = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap();
+            let mounted = PathBuf::from(format!("/proc/self/fd/{}", pinned.as_raw_fd()));
+            assert!(check(mounted.clone(), false).await.is_open());
+            if replaced {
+                fs::write(&other, "new").unwrap();
+                fs::rename(&other, path).unwrap();
+            } else {
+                fs::remove_file(path).unwrap();
+            }
+            let outcome = check(mounted.clone(), false).await;
+            let expected = format!(
+                "{} was deleted on the host, but a mount still shows the deleted one: mount its parent directory /proc/self/fd",
+                mounted.display()
+            );
+            assert_eq!(outcome, Outcome::Closed(expected));
+        }
     }
 
     #[tokio::test]

@@ -165,6 +165,27 @@ fn a_deleted_directory_that_a_mount_still_shows_has_a_reason_of_its_own() {
 }
 
 #[test]
+fn a_deleted_file_or_program_that_a_mount_still_shows_is_closed_with_the_remedy() {
+    let mut node = Node::new();
+    let [real, program] = ["real", "program"].map(|name| node.root.path().join(name));
+    fs::write(&real, CILIUM).unwrap();
+    fs::write(&program, "").unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let pinned = [&real, &program].map(|path| File::open(path).unwrap());
+    let [file, plugin] = pinned
+        .each_ref()
+        .map(|pinned| format!("/proc/self/fd/{}", pinned.as_raw_fd()));
+    symlink(&file, node.path("05-cilium.conflist")).unwrap();
+    symlink(&plugin, node.root.path().join("cilium-cni")).unwrap();
+    node.expected.bin_dirs = vec![node.root.path().into()];
+    node.opens();
+    fs::remove_file(&program).unwrap();
+    node.closed("cilium-cni was deleted on the host");
+    fs::remove_file(&real).unwrap();
+    node.closed("05-cilium.conflist: was deleted on the host");
+}
+
+#[test]
 fn an_absent_directory_or_a_file_in_its_place_is_closed() {
     let mut node = Node::new();
     node.expected.dir = node.root.path().join("a/b");
