@@ -11,9 +11,8 @@ pub(crate) fn deleted(path: &Path) -> Option<String> {
     let parent = path.parent().unwrap_or(path);
     // Some file systems in user space count no links at all.
     let counts_links = || {
-        fs::metadata(parent).is_ok_and(|of_parent| {
-            of_parent.nlink() > 0 || of_parent.dev() != metadata.dev()
-        })
+        fs::metadata(parent)
+            .is_ok_and(|of_parent| of_parent.nlink() > 0 || of_parent.dev() != metadata.dev())
     };
     (metadata.nlink() == 0 && counts_links()).then(|| {
         let parent = parent.display();

@@ -1,9 +1,8 @@
 //! Reads small files. Their paths may also lead to pipes, devices, directories or huge files.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
-use std::time::SystemTime;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -27,10 +26,10 @@ pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     })
 }
 
-/// The contents of a regular file of at most `limit` bytes, and when it was last written. The error of a larger file is
+/// The contents of a regular file of at most `limit` bytes, and its metadata. The error of a larger file is
 /// [`ErrorKind::FileTooLarge`]. It refuses anything but a regular file: a read of a pipe without a writer would never
 /// return.
-pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, SystemTime)> {
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
@@ -47,5 +46,5 @@ pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, System
         let reason = format!("larger than {limit} bytes");
         return Err(io::Error::new(ErrorKind::FileTooLarge, reason));
     }
-    Ok((bytes, metadata.modified()?))
+    Ok((bytes, metadata))
 }

@@ -44,12 +44,10 @@ pub(super) fn concern(target: &Target, event: Option<&Event>) -> Concern {
     let is_entry = |touched: &PathBuf| touched != path && touched.starts_with(path);
     let is_path = |touched: &PathBuf| path.starts_with(touched);
     // A write into a sibling does not change where the path leads.
-    let is_sibling = |touched: &PathBuf| {
-        target.scope == Scope::Siblings && touched.parent() == path.parent()
-    };
-    let is_child = |touched: &PathBuf| {
-        target.scope == Scope::Directories && touched.parent() == Some(path)
-    };
+    let is_sibling =
+        |touched: &PathBuf| target.scope == Scope::Siblings && touched.parent() == path.parent();
+    let is_child =
+        |touched: &PathBuf| target.scope == Scope::Directories && touched.parent() == Some(path);
     let is_written = matches!(
         event.kind,
         EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_))

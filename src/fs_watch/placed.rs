@@ -101,7 +101,9 @@ impl Placed {
             let kind = entry.file_type();
             kind.is_ok_and(|kind| kind.is_dir() || kind.is_symlink())
         };
-        let paths = entries.filter(is_link_or_directory).map(|entry| entry.path());
+        let paths = entries
+            .filter(is_link_or_directory)
+            .map(|entry| entry.path());
         for path in paths.filter(|path| path.is_dir()).take(MAX_DIRECTORIES) {
             if let Some(inode) = self.watch_also(&path) {
                 self.directories.push((path, inode));

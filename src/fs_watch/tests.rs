@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use notify::{Config, Event, EventKind, Watcher as _};
 use notify::event::{
     AccessKind, AccessMode, CreateKind, DataChange, Flag, ModifyKind, RemoveKind, RenameMode,
 };
+use notify::{Config, Event, EventKind, Watcher as _};
 use tokio::time::timeout;
 use tracing::Level;
 use tracing_subscriber::Layer;

@@ -48,7 +48,11 @@ async fn a_mounted_file_that_is_deleted_on_the_host_closes_its_gate_with_the_rem
 fn an_exec_gate_without_dev_null_names_that_and_not_the_program() {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("config.yaml");
-    write_configuration(&config, &rule("  - {name: e, exec: {command: [/bin/true]}}\n")).unwrap();
+    write_configuration(
+        &config,
+        &rule("  - {name: e, exec: {command: [/bin/true]}}\n"),
+    )
+    .unwrap();
     let empty = dir.path().join("dev");
     fs::create_dir(&empty).unwrap();
     let Some(command) = program_seeing(&[(Path::new(&empty), "/dev")]) else {

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use super::lock::ProbeLock;
+use super::sightings::Sightings;
 use crate::bind_mount::deleted;
 use crate::text::{io_message, printable};
 
@@ -16,13 +17,13 @@ pub(super) const UNFINISHED: &str =
     "the previous check of this path has not ended: the file system is slow or does not answer";
 
 /// Does `check`, which is about `path`, on a thread of its own, so that a file system that hangs holds one thread, not the
-/// agent.
+/// agent. It gets what the gate's checks before it have seen.
 pub(super) async fn run(
     lock: &ProbeLock,
     path: &Path,
-    check: impl FnOnce() -> Result<String, String> + Send + 'static,
+    check: impl FnOnce(&mut Sightings) -> Result<String, String> + Send + 'static,
 ) -> Result<String, String> {
-    let answer = lock.run_blocking(path.as_os_str(), |_guard| check());
+    let answer = lock.run_blocking(path.as_os_str(), |mut seen| check(&mut seen));
     let answer = answer.await.unwrap_or_else(|| Err(UNFINISHED.into()));
     answer
         .map(|seen| one_line(&seen))
@@ -88,7 +89,7 @@ mod tests {
         let (release, hang) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
         {
-            let abandoned = pin!(run(&lock, "/".as_ref(), move || {
+            let abandoned = pin!(run(&lock, "/".as_ref(), move |_| {
                 started.send(()).unwrap();
                 _ = hang.recv();
                 Ok(String::new())
@@ -97,7 +98,7 @@ mod tests {
             assert!(first.is_pending());
             start.recv().unwrap();
         }
-        let second = run(&lock, "/".as_ref(), || {
+        let second = run(&lock, "/".as_ref(), |_| {
             panic!("started while another hangs")
         })
         .await;
@@ -106,7 +107,7 @@ mod tests {
 
         drop(release);
         while lock.acquire().await.is_none() {}
-        let third = run(&lock, "/".as_ref(), || Ok("a\nb".into())).await;
+        let third = run(&lock, "/".as_ref(), |_| Ok("a\nb".into())).await;
         assert_eq!(third, Ok("a\\nb".into()));
     }
 }

@@ -10,6 +10,7 @@ mod file;
 pub mod grpc;
 pub mod http_get;
 pub mod lock;
+mod sightings;
 mod tcp_socket;
 #[cfg(test)]
 pub(super) mod testing;

@@ -76,10 +76,8 @@ fn not_found(program: &str) -> String {
         Some(name) => format!("its interpreter {} does not exist", excerpt(&name)),
         // execvp(3) has then looked for /bin/sh.
         None if is_foreign(&head) => WRONG_FORMAT.into(),
-        None => {
-            "the loader that the program needs does not exist: use a statically linked program"
-                .into()
-        }
+        None => "the loader that the program needs does not exist: use a statically linked program"
+            .into(),
     }
 }
 

@@ -149,7 +149,10 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
         (program(b"", 0o755), wrong_format),
         (program(b"#!\nexit 0\n", 0o755), wrong_format),
         (program(b" #!/bin/sh\nexit 0\n", 0o755), wrong_format),
-        (program(b"\xef\xbb\xbf#!/bin/sh\nexit 0\n", 0o755), wrong_format),
+        (
+            program(b"\xef\xbb\xbf#!/bin/sh\nexit 0\n", 0o755),
+            wrong_format,
+        ),
         (
             program(&without_loader, 0o755),
             "the loader that the program needs does not exist: use a statically linked program",
