@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::time::{ClockId, clock_gettime};
 
 /// A process that starts so soon after the boot is part of it: the pods of a node start within minutes.
 const SOON: Duration = Duration::from_mins(10);
@@ -30,6 +31,26 @@ pub(crate) fn just_now() -> Option<Boot> {
         time: boot,
         until: Instant::now() + SOON.checked_sub(age)?,
     })
+}
+
+/// A moment by the clock that stops while the machine is suspended, and by the one that does not (clock_gettime(2)).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// CLOCK_MONOTONIC, by which all timers run.
+    pub(crate) awake: Instant,
+    /// CLOCK_BOOTTIME.
+    pub(crate) elapsed: Duration,
+}
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        let elapsed = Duration::try_from(clock_gettime(ClockId::Boottime));
+        Self {
+            awake: Instant::now(),
+            // It is never negative.
+            elapsed: elapsed.unwrap_or_default(),
+        }
+    }
 }
 
 /// How far another machine's clock may be ahead of this one's.
