@@ -19,7 +19,7 @@ use placed::Placed;
 pub struct FsWatch {
     target: Target,
     state: State,
-    /// Whether it has logged that a watch was refused.
+    /// Whether it has logged that watches are refused.
     warned: bool,
 }
 
@@ -81,14 +81,12 @@ impl FsWatch {
                 State::Watching(placed) if placed.is_outdated() => self.place().await,
                 State::Placing(task) => {
                     self.state = match joined(task).await {
-                        Ok(mut placed) => {
-                            if let Some(error) = placed.refused.take() {
-                                self.warn(&error);
-                            }
-                            State::Watching(placed)
-                        }
+                        Ok(placed) => State::Watching(placed),
                         Err(error) => {
-                            self.warn(&error);
+                            if !std::mem::replace(&mut self.warned, true) {
+                                let path = self.target.path.display();
+                                warn!(%error, %path, "cannot watch this path for changes; checking it only once a period");
+                            }
                             State::Refused
                         }
                     };
@@ -119,13 +117,6 @@ impl FsWatch {
             _ => permit.spawn(move || Placed::new(&target)),
         };
         self.state = State::Placing(task);
-    }
-
-    fn warn(&mut self, error: &notify::Error) {
-        if !std::mem::replace(&mut self.warned, true) {
-            let path = self.target.path.display();
-            warn!(%error, %path, "cannot watch this path for changes; checking it only once a period");
-        }
     }
 }
 

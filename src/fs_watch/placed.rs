@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use notify::{ErrorKind, Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::watch;
+use tracing::debug;
 
 use super::concern::{Concern, Scope, Target, concern};
 
@@ -25,8 +26,6 @@ pub(super) struct Placed {
     directories: Vec<(PathBuf, (u64, u64))>,
     /// [`Changes::directories`] before they were watched.
     seen_directories: u64,
-    /// A watch that was refused although the others are in place.
-    pub(super) refused: Option<notify::Error>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,7 +55,6 @@ impl Placed {
             inodes: Vec::new(),
             directories: Vec::new(),
             seen_directories: 0,
-            refused: None,
         };
         let mut below = vec![target.path.as_path()];
         for ancestor in target.path.ancestors().skip(1) {
@@ -79,7 +77,6 @@ impl Placed {
             if let Some(parent) = ancestor.parent()
                 && ancestor.is_symlink()
             {
-                // Without it, a change of the link is found once a period.
                 self.watch_also(parent);
             }
         }
@@ -122,13 +119,13 @@ impl Placed {
         self.directories.len()
     }
 
-    /// Watches an inode that is not watched yet, and returns it.
+    /// Watches an inode that is not watched yet, and returns it. A refusal only costs a period.
     fn watch_also(&mut self, path: &Path) -> Option<(u64, u64)> {
         let inode = inode(path).filter(|inode| !self.inodes.contains(inode))?;
         match self.watch(path) {
             Ok(is_watched) => is_watched.then_some(inode),
             Err(error) => {
-                self.refused = Some(error);
+                debug!(%error, path = %path.display(), "cannot watch this path for changes");
                 None
             }
         }

@@ -4,6 +4,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+type Change<'a> = &'a dyn Fn(&Scene) -> io::Result<()>;
+
 /// A directory that is watched with the directories in it.
 struct Scene {
     root: TempDir,
@@ -31,7 +33,7 @@ impl Scene {
 
 #[tokio::test]
 async fn an_entry_of_a_directory_in_the_directory_wakes_however_that_one_came() {
-    let changes: [(&str, &dyn Fn(&Scene) -> io::Result<()>, &str); 7] = [
+    let changes: [(&str, Change, &str); 7] = [
         ("created", &|s| fs::create_dir(s.at("net.d/n")), "net.d/n"),
         (
             "removed and created again",
