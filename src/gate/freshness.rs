@@ -136,9 +136,17 @@ impl FreshnessTracker {
             && !id.eq_ignore_ascii_case(&node.boot_id)
             && self.kubelet.evidence < Evidence::Write
         {
+            let times = heartbeat
+                .zip(uptime)
+                .map(|(heartbeat, Uptime { boot, .. })| {
+                    format!(
+                        "; its last heartbeat is from {heartbeat:.0}, and the boot was at {boot:.0}"
+                    )
+                });
             return Err(format!(
-                "{NO_REPORT}: the Node has boot ID {}, and this boot has {id}",
-                node.boot_id
+                "{NO_REPORT}: the Node has boot ID {}, and this boot has {id}{}",
+                node.boot_id,
+                times.unwrap_or_default()
             ));
         }
         if let Some(written) = stale {
