@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::time::SystemTime;
 
 use serde_json::Value;
 use untaint::config::CniConfig;

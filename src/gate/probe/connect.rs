@@ -138,6 +138,10 @@ async fn lookup(host: &str, port: u16, lock: &ProbeLock) -> io::Result<Vec<Socke
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    use rustix::fs::{Mode, OFlags};
     use tokio::net::{TcpListener, UnixSocket};
 
     use super::*;
@@ -227,6 +231,30 @@ mod tests {
         let _queued = connect(&endpoint, &lock).await.unwrap();
         let full = "its queue of new connections is full: the server does not accept them";
         assert_eq!(error().await, named(full));
+    }
+
+    /// `/proc/self/fd` pins an inode as a mount does. The server has started again, with another socket.
+    #[tokio::test]
+    async fn a_deleted_unix_socket_that_a_mount_still_shows_has_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("x.sock");
+        let first = std::os::unix::net::UnixListener::bind(&real).unwrap();
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let pinned = rustix::fs::open(&real, flags, Mode::empty()).unwrap();
+        let path: PathBuf = format!("/proc/self/fd/{}", pinned.as_raw_fd()).into();
+        let endpoint = Endpoint::Unix { path: path.clone() };
+        let lock = ProbeLock::default();
+        connect(&endpoint, &lock).await.unwrap();
+        drop(first);
+        std::fs::remove_file(&real).unwrap();
+        let _second = std::os::unix::net::UnixListener::bind(&real).unwrap();
+        let reason = connect(&endpoint, &lock).await.err().unwrap();
+        let expected = format!(
+            "unix socket {}: connection refused; the socket was deleted on the host, but a mount still shows the deleted one: \
+             mount its parent directory /proc/self/fd",
+            path.display()
+        );
+        assert_eq!(reason, expected);
     }
 
     #[tokio::test]

@@ -53,10 +53,12 @@ pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, Strin
         .await
         .map_err(|error| format!("{name}: {}", io_message(&error)))?;
     output.read_rest();
-    judge(status, &output).map_err(|why| match is_foreign {
-        true => format!("{name}: {why}; the program is for another kind of machine"),
-        false => format!("{name}: {why}"),
-    })
+    let hint = if is_foreign {
+        "; the program is for another kind of machine"
+    } else {
+        ""
+    };
+    judge(status, &output).map_err(|why| format!("{name}: {why}{hint}"))
 }
 
 struct Started {

@@ -34,9 +34,10 @@ fn check_blocking(expected: &FileCheck, seen: &mut Sightings) -> Result<String, 
     }
     let metadata = found.map_err(|error| format!("{shown}: {}", fault(path, &error)))?;
     if expected.newer_than_boot {
-        let state = FileState::of(&metadata);
-        let stale = seen.stale(&name, state, Uptime::read()?, Timestamp::now());
-        stale.map_or(Ok(()), |why| Err(format!("{shown}: {why}")))?;
+        let (state, uptime) = (FileState::of(&metadata), Uptime::read()?);
+        if let Some(why) = seen.stale(&name, state, uptime, Timestamp::now()) {
+            return Err(format!("{shown}: {why}"));
+        }
     }
     if let Some(why) = deleted(path) {
         return Err(format!("{shown} {why}"));
@@ -146,7 +147,7 @@ mod tests {
     {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_546_300_800);
+        let old = SystemTime::UNIX_EPOCH + Duration::from_hours(429_528);
         let spec = FileCheck {
             path: path.clone(),
             newer_than_boot: true,

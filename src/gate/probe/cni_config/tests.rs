@@ -306,7 +306,7 @@ fn plugins_of_the_networks_directory_are_appended_and_one_bad_file_fails_the_lis
 
 /// 2019, before the boot of any machine that runs this.
 fn old() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(1_546_300_800)
+    SystemTime::UNIX_EPOCH + Duration::from_hours(429_528)
 }
 
 /// kubernetes#138633 (A10).

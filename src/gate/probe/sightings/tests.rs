@@ -110,27 +110,6 @@ fn a_file_is_new_by_its_times_or_because_it_was_seen_to_be_written() {
             vec![(BOOT, 200, Some(old)), (BOOT, 201, Some(state(1, 50, 201)))],
         ),
         (
-            "on a file system that was mounted late",
-            false,
-            vec![(BOOT, 200, None), (BOOT, 201, Some(old))],
-        ),
-        (
-            "in a directory, or behind a link, that was replaced",
-            false,
-            vec![
-                (BOOT, 200, Some(state(1, 150, 150))),
-                (BOOT, 201, Some(state(2, 50, 50))),
-            ],
-        ),
-        (
-            "of an earlier boot, whose clock was ahead of this one",
-            false,
-            vec![
-                (BOOT, 200, None),
-                (BOOT, 201, Some(state(1, 90_000, 90_000))),
-            ],
-        ),
-        (
             "a file system with coarse times",
             true,
             vec![(BOOT, 201, None), (BOOT, 201, Some(state(1, 50, 200)))],
@@ -144,9 +123,35 @@ fn a_file_is_new_by_its_times_or_because_it_was_seen_to_be_written() {
                 (BOOT, 202, Some(state(2, 50, 202))),
             ],
         ),
+    ] {
+        assert_eq!(is_new(&looks), expected, "{what}");
+    }
+}
+
+#[test]
+fn an_old_file_that_only_becomes_visible_is_not_new() {
+    let old = state(1, 50, 50);
+    for (what, looks) in [
+        (
+            "on a file system that was mounted late",
+            vec![(BOOT, 200, None), (BOOT, 201, Some(old))],
+        ),
+        (
+            "in a directory, or behind a link, that was replaced",
+            vec![
+                (BOOT, 200, Some(state(1, 150, 150))),
+                (BOOT, 201, Some(state(2, 50, 50))),
+            ],
+        ),
+        (
+            "of an earlier boot, whose clock was ahead of this one",
+            vec![
+                (BOOT, 200, None),
+                (BOOT, 201, Some(state(1, 90_000, 90_000))),
+            ],
+        ),
         (
             "gone, and an old one is there again",
-            false,
             vec![
                 (BOOT, 200, Some(state(1, 150, 150))),
                 (BOOT, 201, None),
@@ -154,7 +159,7 @@ fn a_file_is_new_by_its_times_or_because_it_was_seen_to_be_written() {
             ],
         ),
     ] {
-        assert_eq!(is_new(&looks), expected, "{what}");
+        assert!(!is_new(&looks), "{what}");
     }
 }
 
@@ -183,22 +188,22 @@ fn a_file_that_is_listed_but_not_looked_at_yet_is_known_to_be_there() {
 #[test]
 fn the_reason_has_both_times() {
     let mut sightings = Sightings::default();
-    let mut stale = |modified| {
+    let mut reason = |modified| {
         let state = state(1, modified, 50);
         sightings
             .stale(NAME.as_ref(), state, uptime(BOOT, 200), at(200))
             .unwrap()
     };
     assert_eq!(
-        stale(50),
+        reason(50),
         "its last write is from 1970-01-01T00:00:50Z, before the boot at 1970-01-01T00:01:40Z, and untaint has not seen it: if \
          it was after the boot, write the file again"
     );
     let mut sightings = Sightings::default();
-    let state = state(1, STEP, 50);
-    let stale = sightings.stale(NAME.as_ref(), state, uptime(BOOT, 200), at(200));
+    let future = state(1, STEP, 50);
+    let reason = sightings.stale(NAME.as_ref(), future, uptime(BOOT, 200), at(200));
     assert_eq!(
-        stale.unwrap(),
+        reason.unwrap(),
         "its last write is from 2001-09-09T01:46:40Z, which is in the future: now is 1970-01-01T00:03:20Z, and the boot was at \
          1970-01-01T00:01:40Z, and untaint has not seen it: if it was after the boot, write the file again"
     );
