@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::time::{ClockId, clock_gettime};
 
 /// A process that starts so soon after the boot is part of it: the pods of a node start within minutes.
 const SOON: Duration = Duration::from_mins(10);
@@ -32,6 +33,26 @@ pub(crate) fn just_now() -> Option<Boot> {
     })
 }
 
+/// A moment by the clock that stops while the machine is suspended, and by the one that does not (clock_gettime(2)).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// CLOCK_MONOTONIC, by which all timers run.
+    pub(crate) awake: Instant,
+    /// CLOCK_BOOTTIME.
+    pub(crate) elapsed: Duration,
+}
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        let elapsed = Duration::try_from(clock_gettime(ClockId::Boottime));
+        Self {
+            awake: Instant::now(),
+            // It is never negative.
+            elapsed: elapsed.unwrap_or_default(),
+        }
+    }
+}
+
 /// How far another machine's clock may be ahead of this one's.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 
@@ -46,8 +67,18 @@ pub struct Uptime {
 impl Uptime {
     /// `None` where the boot time cannot be read.
     pub(crate) fn now() -> Option<Self> {
-        Some(Self {
-            boot: Timestamp::try_from(time_in(read_soon("stat")).ok()?).ok()?,
+        Self::by(read_soon("stat")).ok()
+    }
+
+    /// May hang.
+    pub(crate) fn read() -> Result<Self, String> {
+        Self::by(fs::read_to_string("/proc/stat"))
+    }
+
+    fn by(stat: io::Result<String>) -> Result<Self, String> {
+        let boot = Timestamp::try_from(time_in(stat)?);
+        Ok(Self {
+            boot: boot.map_err(|error| format!("the boot time is unknown: {error}"))?,
             now: Timestamp::now(),
         })
     }
@@ -76,11 +107,20 @@ pub fn is_id(text: &str) -> bool {
     groups.eq([8, 4, 4, 4, 12].map(Some))
 }
 
-/// In whole seconds, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too. May hang.
-pub(crate) fn time() -> Result<SystemTime, String> {
-    time_in(fs::read_to_string("/proc/stat"))
+/// When something was written, and why that is not since this boot.
+pub(crate) fn not_since(uptime: Option<Uptime>, time: Timestamp) -> String {
+    match uptime {
+        Some(Uptime { boot, .. }) if time < boot => {
+            format!("from {time:.0}, before the boot at {boot:.0}")
+        }
+        Some(Uptime { boot, now }) => format!(
+            "from {time:.0}, which is in the future: now is {now:.0}, and the boot was at {boot:.0}"
+        ),
+        None => format!("from {time:.0}, and the boot time is unknown"),
+    }
 }
 
+/// In whole seconds, from `btime` in `/proc/stat` (proc(5)), which the host's boot sets inside containers too.
 fn time_in(stat: io::Result<String>) -> Result<SystemTime, String> {
     let stat = stat.map_err(|error| format!("the boot time is unknown: /proc/stat: {error}"))?;
     btime(&stat).ok_or_else(|| "the boot time is unknown: no btime in /proc/stat".into())
@@ -149,8 +189,8 @@ mod tests {
 
     #[test]
     fn this_machine_booted_in_the_past_and_its_boot_has_an_id() {
-        assert!(time().unwrap() < SystemTime::now());
         let uptime = Uptime::now().unwrap();
+        assert!(uptime.boot < uptime.now && uptime.boot == Uptime::read().unwrap().boot);
         assert!(
             uptime.contains(uptime.boot) && uptime.contains(uptime.now),
             "{uptime:?}"

@@ -7,6 +7,7 @@
 
 // The base of everything else. It knows nothing of Kubernetes.
 mod backoff;
+mod bind_mount;
 mod blocking;
 pub mod boot;
 pub mod incident;

@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info};
 
+use crate::bind_mount::deleted;
 use crate::blocking::joined;
 use crate::config::{self, Configuration, Problems};
 use crate::fs_watch::FsWatch;
@@ -142,6 +143,13 @@ async fn one_changed(watches: &mut [FsWatch]) {
 
 /// Reads the files once, on the thread of the caller.
 fn look(paths: &[PathBuf], active: &str) -> Look {
+    let deleted = paths
+        .iter()
+        .filter_map(|path| Some((path.display().to_string(), deleted(path)?)));
+    let deleted: Vec<_> = deleted.collect();
+    if !deleted.is_empty() {
+        return Err(Problems::of_files(deleted));
+    }
     let files = config::read(paths)?;
     let sha256 = config::hash(&files);
     if sha256 == active {

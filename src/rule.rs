@@ -4,6 +4,7 @@ mod changes;
 mod decide;
 mod decision;
 mod event;
+mod pause;
 pub mod publication;
 mod published_condition;
 mod retaint_timer;
@@ -20,6 +21,7 @@ use crate::rate_limit::TokenBucket;
 use crate::taint::TaintMatcher;
 pub use decision::Decision;
 pub use event::{Notification, RuleEvent, wait_in_words};
+pub use pause::{BEAT, Pause};
 pub use published_condition::PublishedCondition;
 use retaint_timer::RetaintTimer;
 use taint_presence::TaintPresence;
@@ -34,6 +36,8 @@ pub struct RuleState {
     round: u64,
     /// Since when every gate has been open.
     open_since: Option<Instant>,
+    /// When the last pause of the process ended.
+    paused_at: Option<Instant>,
     retaint_timer: RetaintTimer,
     taint_presence: TaintPresence,
     tokens: TokenBucket,
@@ -54,6 +58,7 @@ impl RuleState {
             uid: None,
             round: 0,
             open_since: None,
+            paused_at: None,
             retaint_timer: RetaintTimer::new(boot),
             taint_presence: TaintPresence::default(),
             tokens: TokenBucket::WRITES,
@@ -110,8 +115,7 @@ impl RuleState {
         self.retaint_timer.restart(now);
     }
 
-    /// Starts a new [`Self::round`]. Call it after the process has been stopped or starved until `now`: the earlier results
-    /// of the gates are too old to count.
+    /// Starts a new [`Self::round`]: the earlier results of the gates do not count.
     pub fn start_afresh(&mut self, now: Instant) {
         self.round += 1;
         self.observe(now, State::Unknown);

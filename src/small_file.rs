@@ -1,9 +1,8 @@
 //! Reads small files. Their paths may also lead to pipes, devices, directories or huge files.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
-use std::time::SystemTime;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -36,10 +35,10 @@ fn text(read: io::Result<Vec<u8>>) -> Result<String, String> {
     })
 }
 
-/// The contents of a regular file of at most `limit` bytes, and when it was last written. The error of a larger file is
+/// The contents of a regular file of at most `limit` bytes, and its metadata. The error of a larger file is
 /// [`ErrorKind::FileTooLarge`]. It refuses anything but a regular file: a read of a pipe without a writer would never
 /// return.
-pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, SystemTime)> {
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
@@ -50,7 +49,7 @@ pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, System
         return Err(io::Error::other("not a regular file"));
     }
     // The size in the metadata may be wrong, or change.
-    Ok((read_at_most(file, limit)?, metadata.modified()?))
+    Ok((read_at_most(file, limit)?, metadata))
 }
 
 fn read_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::time::SystemTime;
 
 use serde_json::Value;
 use untaint::config::CniConfig;
@@ -75,13 +74,13 @@ fn verdict(files: &Files<'_>, wanted: &CniConfig) -> Result<String, String> {
             }
             Ok(ValidFile {
                 network,
-                modified: SystemTime::UNIX_EPOCH,
+                stale: None,
                 program_fault: None,
             })
         }),
         file,
     });
-    decide(wanted, None, candidates)
+    decide(wanted, candidates)
 }
 
 /// Whether `seen` is about a file that is there, that has what is wanted when read in another way, and that is the first of

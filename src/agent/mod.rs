@@ -5,6 +5,7 @@ mod connection;
 mod node_watch;
 mod notifier;
 mod once;
+mod pause;
 mod reload;
 mod requests;
 mod rule;
@@ -16,13 +17,12 @@ mod taints;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::sleep_until;
-use tracing::warn;
 
 use crate::api::ApiServer;
 use crate::api::watch::{self as api_watch, WatchUpdate};
-use crate::boot;
+use crate::boot::{self, Moment};
 use crate::events;
 use crate::gate::GateContext;
 use crate::gate::report::Update;
@@ -33,7 +33,6 @@ use crate::node;
 use crate::node::self_check::SelfCheck;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
-use crate::rate_limit::RepeatFilter;
 use crate::reload::{Loaded, Reload};
 use crate::rule::RuleState;
 use crate::status::{ConfigurationStatus, Status};
@@ -41,15 +40,13 @@ use conditions::ConditionWrites;
 use connection::Connection;
 use notifier::Notifier;
 use once::Once;
+use pause::Pauses;
 use requests::Slots;
 use rule::RuleRunner;
 use slot::Renewal;
 
 /// Updates from the watch and from gates that wait for the loop. Senders wait when it is full: nothing is dropped.
 const QUEUE: usize = 16;
-
-/// If the loop wakes later than it should by more than this, the process, its cgroup or the machine was paused.
-const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -82,8 +79,17 @@ pub async fn run(
     let (updates, watched) = mpsc::channel(QUEUE);
     let (urgent, is_urgent) = watch::channel(false);
     let collection = node::collection(&options.node_name);
-    let watching = api_watch::run(&api, collection, updates, is_urgent);
-    let agent = Agent::new(loaded, &api, &options, status, urgent);
+    let watch_again = Notify::new();
+    let watching = async {
+        loop {
+            let (updates, is_urgent) = (updates.clone(), is_urgent.clone());
+            tokio::select! {
+                () = api_watch::run(&api, collection.clone(), updates, is_urgent) => return,
+                () = watch_again.notified() => {}
+            }
+        }
+    };
+    let agent = Agent::new(loaded, &api, &options, status, urgent, &watch_again);
     tokio::select! {
         () = agent.work(watched, reloads, pings) => {}
         () = watching => {}
@@ -109,10 +115,7 @@ struct Agent<'a> {
     once: Option<Once>,
     slots: Slots<'a>,
     renewal: Renewal,
-    /// While a decision counts on open gates, the loop must wake by then.
-    alive_until: Option<Instant>,
-    /// A machine that starves may pause the process all the time.
-    pauses: RepeatFilter,
+    pauses: Pauses<'a>,
     urgent: watch::Sender<bool>,
     connection: Connection,
     /// The last failure of any request, including those of gates and Events.
@@ -130,6 +133,7 @@ impl<'a> Agent<'a> {
         options: &'a Options,
         status: watch::Sender<Option<Status>>,
         urgent: watch::Sender<bool>,
+        watch_again: &'a Notify,
     ) -> Self {
         let self_check = self_check::begin(options);
         let (updates, gate_updates) = mpsc::channel(QUEUE);
@@ -161,8 +165,7 @@ impl<'a> Agent<'a> {
             once: options.once.map(Once::new),
             slots: Slots::default(),
             renewal: Renewal::default(),
-            alive_until: None,
-            pauses: RepeatFilter::default(),
+            pauses: Pauses::new(watch_again),
             urgent,
             connection: Connection::default(),
             failures: api.last_failure(),
@@ -188,11 +191,12 @@ impl<'a> Agent<'a> {
             while let Ok(reload) = reloads.try_recv() {
                 self.reload(reload);
             }
-            let now = Instant::now();
+            let moment = Moment::now();
+            let now = moment.awake;
             while let Ok(update) = self.gate_updates.try_recv() {
                 self.observe_gate(now, &update);
             }
-            self.detect_pause(now);
+            self.detect_pause(moment);
             self.step(now);
             self.send_requests(now);
             self.update_status();
@@ -219,18 +223,6 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// While this loop does not run, a gate may close and open unnoticed.
-    fn detect_pause(&mut self, now: Instant) {
-        if self.alive_until.is_some_and(|limit| now > limit + PAUSE) {
-            if self.pauses.should_log(now, "") {
-                warn!("the process was paused; evaluating the gates again");
-            }
-            for rule in &mut self.rules {
-                rule.state.start_afresh(now);
-            }
-        }
-    }
-
     /// All rules decide, except those whose taint is in the change under way: only the answer shows whether the agent changed
     /// the taint.
     fn step(&mut self, now: Instant) {
@@ -250,7 +242,7 @@ impl<'a> Agent<'a> {
         send_if_changed(&self.urgent, is_urgent);
         let mut states = self.rules.iter().map(|rule| &rule.state);
         let counts_on_gates = states.any(RuleState::counts_on_gates);
-        self.alive_until = counts_on_gates.then(|| now + PAUSE);
+        self.pauses.decided(counts_on_gates);
         self.step_once(now);
     }
 

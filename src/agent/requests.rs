@@ -67,7 +67,7 @@ impl Agent<'_> {
             self.slots.last_look.due_at(),
             self.slots.conditions.due_at(),
             self.slots.self_check.due_at(),
-            self.alive_until,
+            self.pauses.beat_at(),
         ];
         let rules = self.rules.iter().filter(is_free);
         let times = rules.filter_map(RuleRunner::wake_at);

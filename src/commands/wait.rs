@@ -7,11 +7,13 @@ use tokio::time::sleep_until;
 use tracing::info;
 
 use super::{Failure, NOT_STABLE, deadline_in, finish_by, log_late_rule};
+use crate::boot::Moment;
 use crate::cli::{Exit, WaitArgs};
 use crate::config::{self, Configuration};
+use crate::gate::report::Update;
 use crate::gate::run::RuleGates;
 use crate::gate::{GateContext, NodeSnapshot};
-use crate::rule::{Decision, RuleState};
+use crate::rule::{BEAT, Decision, Pause, RuleState};
 
 pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
     let WaitArgs {
@@ -58,22 +60,43 @@ async fn all_open(configuration: Configuration, rules: &mut Vec<(RuleGates, Rule
         state.observe(Instant::now(), gates.state());
         rules.push((gates, state));
     }
+    let mut last = Moment::now();
     loop {
+        // First apply what is known.
+        while let Ok(update) = reported.try_recv() {
+            apply(&update, rules);
+        }
+        let moment = Moment::now();
+        let now = moment.awake;
+        if let Some(pause) = Pause::between(last, moment) {
+            for (gates, state) in rules.iter_mut() {
+                state.paused(now, pause);
+                gates.run(now, state.round());
+                gates.observe_node(now, &NodeSnapshot::default());
+                state.observe(now, gates.state());
+            }
+        }
+        last = moment;
         let stable_at = rules.iter().map(|(_, state)| state.stable_at());
         let stable_at: Option<Vec<_>> = stable_at.collect();
         let done_at = stable_at.and_then(|times| times.into_iter().max());
+        if done_at.is_some_and(|at| at <= now) {
+            return;
+        }
+        let beat_at = now + BEAT;
         tokio::select! {
-            // First apply what is known.
             biased;
-            Some(update) = reported.recv() => {
-                let now = Instant::now();
-                for (gates, state) in rules.iter_mut() {
-                    if gates.apply(now, &update) {
-                        state.observe(now, gates.state());
-                    }
-                }
-            }
-            () = sleep_until(done_at.unwrap_or_else(Instant::now).into()), if done_at.is_some() => return,
+            Some(update) = reported.recv() => apply(&update, rules),
+            () = sleep_until(done_at.map_or(beat_at, |at| at.min(beat_at)).into()) => {}
+        }
+    }
+}
+
+fn apply(update: &Update, rules: &mut [(RuleGates, RuleState)]) {
+    let now = Instant::now();
+    for (gates, state) in rules {
+        if gates.apply(now, update) {
+            state.observe(now, gates.state());
         }
     }
 }

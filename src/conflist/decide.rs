@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
-use std::time::SystemTime;
 
 use super::names::{printable_name, printable_names};
 use super::{Network, version};
@@ -25,7 +24,8 @@ pub struct Candidate {
 pub struct ValidFile {
     /// With the plugins of `<dir>/<name>/` where libcni appends them.
     pub network: Network,
-    pub modified: SystemTime,
+    /// Why it was not written since the boot; `None` if it was, or if the gate does not ask.
+    pub stale: Option<String>,
     /// Why a plugin's program cannot run; `None` if it can, or if the gate has no `binDirs`.
     pub program_fault: Option<String>,
 }
@@ -33,11 +33,9 @@ pub struct ValidFile {
 /// Compares the candidates of `expected.dir`, in their order, with what is expected. `Err` is why the gate is closed.
 ///
 /// The first candidate is the one that containerd picks (`max_conf_num` 1). While it is invalid, containerd loads
-/// nothing, so the gate is closed. With `boot`, an accepted file must not be older. The iterator may read the files, so
-/// this advances it no further than necessary.
+/// nothing, so the gate is closed. The iterator may read the files, so this advances it no further than necessary.
 pub fn decide(
     expected: &CniConfig,
-    boot: Option<SystemTime>,
     candidates: impl IntoIterator<Item = Candidate>,
 ) -> Result<String, String> {
     let dir = &expected.dir;
@@ -56,7 +54,7 @@ pub fn decide(
         )
     })?;
     let first_described = describe(&first_path, &first_valid.network);
-    let mismatch = match meets(expected, boot, &first_valid) {
+    let mismatch = match meets(expected, &first_valid) {
         Ok(()) => return Ok(first_described + &warnings(expected, &first_valid.network)),
         Err(mismatch) => format!("{}: {mismatch}", first_path.display()),
     };
@@ -66,7 +64,7 @@ pub fn decide(
     let mut reasons = vec![mismatch];
     for candidate in candidates {
         let accepted = candidate.content.and_then(|file| {
-            meets(expected, boot, &file)?;
+            meets(expected, &file)?;
             let described = describe(&dir.join(&candidate.file), &file.network);
             Ok(described + &warnings(expected, &file.network))
         });
@@ -94,7 +92,7 @@ fn has_expectations(expected: &CniConfig) -> bool {
 }
 
 /// `Err` is the first expectation that `file` does not meet.
-fn meets(expected: &CniConfig, boot: Option<SystemTime>, file: &ValidFile) -> Result<(), String> {
+fn meets(expected: &CniConfig, file: &ValidFile) -> Result<(), String> {
     let Network { name, plugins, .. } = &file.network;
     if let Some(wanted) = &expected.network {
         if wanted != name {
@@ -124,10 +122,7 @@ fn meets(expected: &CniConfig, boot: Option<SystemTime>, file: &ValidFile) -> Re
     if let Some(fault) = &file.program_fault {
         return Err(fault.clone());
     }
-    if boot.is_some_and(|boot| file.modified < boot) {
-        return Err("last written before this boot".into());
-    }
-    Ok(())
+    file.stale.clone().map_or(Ok(()), Err)
 }
 
 fn describe(path: &Path, network: &Network) -> String {

@@ -114,7 +114,7 @@ fn every_products_directory_is_understood() {
             first: true,
             ..CniConfig::default()
         };
-        let seen = decide(&wanted, None, candidates(names).into_iter().map(read));
+        let seen = decide(&wanted, candidates(names).into_iter().map(read));
         let message = format!(
             "/d/{file}: network {network}, plugins {}",
             plugins.join(", ")

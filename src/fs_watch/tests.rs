@@ -5,15 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use notify::Config;
-use notify::event::{AccessKind, AccessMode, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
+use notify::event::{
+    AccessKind, AccessMode, CreateKind, DataChange, Flag, ModifyKind, RemoveKind, RenameMode,
+};
+use notify::{Config, Event, EventKind, Watcher as _};
 use tokio::time::timeout;
 use tracing::Level;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use super::concern::{Concern, concern};
 use super::*;
+
+mod directories;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -44,7 +49,7 @@ async fn settle(watch: &mut FsWatch) {
         for _ in 0..3 {
             placed.watcher.configure(Config::default()).unwrap();
         }
-        if !placed.moved.has_changed().unwrap() {
+        if !placed.is_outdated() && !placed.changes.has_changed().unwrap() {
             return;
         }
         woken(watch).await;
@@ -197,10 +202,10 @@ async fn dropping_the_watch_ends_notifys_thread_and_its_inotify_instance() {
     let State::Watching(placed) = &watch.state else {
         panic!("{:?}", watch.state);
     };
-    let mut moved = placed.moved.clone();
+    let mut changes = placed.changes.clone();
     drop(watch);
     // The sender lives in the event handler, which lives in the thread.
-    let ended = async { while moved.changed().await.is_ok() {} };
+    let ended = async { while changes.changed().await.is_ok() {} };
     timeout(DEADLINE, ended).await.expect("still alive");
 }
 
@@ -252,7 +257,7 @@ async fn a_refused_watch_is_logged_once_and_wakes_again_when_a_retry_succeeds() 
 fn events_are_told_apart_by_what_they_mean_for_the_path() {
     let mut target = Target {
         path: "/etc/cni/net.d".into(),
-        through_siblings: false,
+        scope: Scope::Path,
     };
     let of =
         |kind, touched: &str| concern(&target, Some(&Event::new(kind).add_path(touched.into())));
@@ -280,7 +285,7 @@ fn events_are_told_apart_by_what_they_mean_for_the_path() {
     assert_eq!(concern(&target, Some(&overflow)), Concern::Place);
     assert_eq!(concern(&target, None), Concern::Place);
 
-    target.through_siblings = true;
+    target.scope = Scope::Siblings;
     let of =
         |kind, touched: &str| concern(&target, Some(&Event::new(kind).add_path(touched.into())));
     let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
@@ -291,4 +296,16 @@ fn events_are_told_apart_by_what_they_mean_for_the_path() {
     assert_eq!(of(written, "/etc/cni/..data"), Concern::None);
     assert_eq!(of(open, "/etc/cni/..data"), Concern::None);
     assert_eq!(of(written, "/etc/cni/net.d"), Concern::Content);
+
+    target.scope = Scope::Directories;
+    let of =
+        |kind, touched: &str| concern(&target, Some(&Event::new(kind).add_path(touched.into())));
+    for kind in [created, removed, renamed] {
+        assert_eq!(of(kind, "/etc/cni/net.d/n"), Concern::Directories);
+        assert_eq!(of(kind, "/etc/cni/net.d/n/1.conf"), Concern::Content);
+        assert_eq!(of(kind, "/etc/cni/net.d"), Concern::Place);
+        assert_eq!(of(kind, "/etc/cni/..data"), Concern::None);
+    }
+    assert_eq!(of(written, "/etc/cni/net.d/n"), Concern::Content);
+    assert_eq!(of(open, "/etc/cni/net.d/n"), Concern::None);
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 
-use crate::boot::{self, Uptime};
+use crate::boot::{self, Uptime, not_since};
 use crate::node::view::NodeView;
 
 /// The conditions that the kubelet writes, all together with each report (kubelet `nodestatus/setters.go`).
@@ -69,7 +69,7 @@ impl WriteTracker {
         }
         self.times = times;
         let last = self.times.iter().max()?;
-        (self.evidence == Evidence::None).then(|| written(uptime, *last))
+        (self.evidence == Evidence::None).then(|| not_since(uptime, *last))
     }
 }
 
@@ -136,9 +136,17 @@ impl FreshnessTracker {
             && !id.eq_ignore_ascii_case(&node.boot_id)
             && self.kubelet.evidence < Evidence::Write
         {
+            let times = heartbeat
+                .zip(uptime)
+                .map(|(heartbeat, Uptime { boot, .. })| {
+                    format!(
+                        "; its last heartbeat is from {heartbeat:.0}, and the boot was at {boot:.0}"
+                    )
+                });
             return Err(format!(
-                "{NO_REPORT}: the Node has boot ID {}, and this boot has {id}",
-                node.boot_id
+                "{NO_REPORT}: the Node has boot ID {}, and this boot has {id}{}",
+                node.boot_id,
+                times.unwrap_or_default()
             ));
         }
         if let Some(written) = stale {
@@ -187,19 +195,6 @@ fn times(condition: &NodeCondition) -> Vec<Timestamp> {
 
 fn is_kubelets(condition: &NodeCondition) -> bool {
     KUBELET_CONDITIONS.contains(&condition.type_.as_str())
-}
-
-/// When something was written, and why that is not since this boot.
-fn written(uptime: Option<Uptime>, time: Timestamp) -> String {
-    match uptime {
-        Some(Uptime { boot, .. }) if time < boot => {
-            format!("from {time:.0}, before the boot at {boot:.0}")
-        }
-        Some(Uptime { boot, now }) => format!(
-            "from {time:.0}, which is in the future: now is {now:.0}, and the boot was at {boot:.0}"
-        ),
-        None => format!("from {time:.0}, and the boot time is unknown"),
-    }
 }
 
 #[cfg(test)]

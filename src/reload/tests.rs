@@ -1,6 +1,7 @@
 mod several;
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::mpsc as threads;
@@ -89,6 +90,23 @@ fn retarget(link: &Path, target: &str) {
     let new = link.with_file_name("..new");
     symlink(target, &new).unwrap();
     fs::rename(&new, link).unwrap();
+}
+
+/// `/proc/self/fd` pins an inode as a mount with `subPath` does.
+#[tokio::test]
+async fn a_file_that_was_deleted_and_is_still_mounted_is_a_failure_with_the_remedy() {
+    let real = tempfile::tempdir().unwrap();
+    let file = real.path().join("config.yaml");
+    fs::write(&file, text("start")).unwrap();
+    let pinned = File::open(&file).unwrap();
+    let mounted = format!("/proc/self/fd/{}", pinned.as_raw_fd());
+    let mut scene = Scene::follow(tempfile::tempdir().unwrap(), &mounted);
+    fs::write(real.path().join("new"), text("new")).unwrap();
+    fs::rename(real.path().join("new"), &file).unwrap();
+    let expected = format!(
+        "{mounted}: was deleted on the host, but a mount still shows the deleted one: mount its parent directory /proc/self/fd"
+    );
+    assert_eq!(scene.failed().await, expected);
 }
 
 #[tokio::test]

@@ -46,6 +46,11 @@ impl RetaintTimer {
         self.closed_since = self.closed_since.map(|_| now);
     }
 
+    /// Nobody saw the gates for this long until `now`, which does not count.
+    pub(super) fn skip(&mut self, now: Instant, unseen: Duration) {
+        self.closed_since = self.closed_since.map(|since| (since + unseen).min(now));
+    }
+
     /// The Node is no longer as the boot left it.
     pub(super) fn forget_boot(&mut self) {
         self.boot = None;

@@ -1,6 +1,7 @@
 mod another_version;
 mod changes;
 mod deadline;
+mod pause;
 mod retaint_timer;
 mod time;
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use testkit::agent::Agent;
 use testkit::api::{Answer, Verb};
 
-use crate::scene::{Gates, OnCluster, OnStandIn, TAINT};
+use crate::scene::{Gates, OnCluster, OnStandIn, PROGRAM, TAINT};
 
 #[tokio::test]
 async fn a_gate_that_closes_while_a_removal_has_no_answer_starts_stable_for_again() {
@@ -82,4 +83,58 @@ async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
     assert_eq!(scene.count(Verb::Patch), 0);
     scene.gates.health.set(200);
     scene.wait_for_taints(&[]).await;
+}
+
+/// kubernetes#113081, and what a node without processor time to spare does to its agents.
+#[tokio::test]
+async fn a_process_that_is_starved_again_and_again_still_removes_the_taint_and_does_not_fill_the_log()
+ {
+    let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
+    scene
+        .gates
+        .configure(&scene.gates.rule("  stableFor: 3s\n"));
+    let agent = scene.agent(&[]);
+    agent
+        .wait_for_log(|line| line["decision"] == "stabilizing")
+        .await
+        .unwrap();
+    for pauses in 0.. {
+        assert!(pauses < 20, "never removed");
+        agent.signal("STOP").await.unwrap();
+        // This does not wait for something. The pauses themselves are tested.
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        agent.signal("CONT").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        if scene.count(Verb::Patch) > 0 {
+            break;
+        }
+    }
+    scene.wait_for_taints(&[]).await;
+    let warnings = |line: &serde_json::Value| line["message"].as_str().unwrap().contains("paused");
+    let warnings = agent.logs().into_iter().filter(warnings).count();
+    assert!(
+        (2..=3).contains(&warnings),
+        "{warnings}: one for the first pause, one for the others, and perhaps one of a busy machine"
+    );
+}
+
+#[tokio::test]
+async fn a_wait_that_stood_still_starts_stable_for_again() {
+    let gates = Gates::open().await;
+    gates.configure(&gates.rule("  stableFor: 3s\n"));
+    let config = gates.config();
+    let arguments = ["wait", "--config", config.to_str().unwrap()];
+    let mut agent = Agent::start(PROGRAM, &arguments, &[]).unwrap();
+    let is_open = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "open";
+    agent.wait_for_log(is_open).await.unwrap();
+    agent.signal("STOP").await.unwrap();
+    gates.health.set(503);
+    // This does not wait for something. The pause itself is tested. It is longer than stableFor.
+    tokio::time::sleep(Duration::from_millis(4500)).await;
+    agent.signal("CONT").await.unwrap();
+    let is_closed = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "closed";
+    agent.wait_for_log(is_closed).await.unwrap();
+    assert!(!agent.has_ended().unwrap());
+    gates.health.set(200);
+    assert_eq!(agent.exit_code().await.unwrap(), 0);
 }

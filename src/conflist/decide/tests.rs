@@ -1,18 +1,13 @@
 use std::ffi::OsStr;
-use std::time::Duration;
 
 use super::*;
-
-fn boot() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)
-}
 
 pub(in crate::conflist) fn candidate(file: &str, contents: &[u8]) -> Candidate {
     Candidate {
         file: file.into(),
         content: Network::parse(OsStr::new(file), contents).map(|network| ValidFile {
             network,
-            modified: boot(),
+            stale: None,
             program_fault: None,
         }),
     }
@@ -45,11 +40,11 @@ fn without_expectations_the_file_that_the_runtime_picks_opens() {
         list("20-b.conflist", "b", &["q"]),
     ];
     assert_eq!(
-        decide(&any, None, both),
+        decide(&any, both),
         Ok("/etc/cni/net.d/10-a.conflist: network a, plugins p".into())
     );
     assert_eq!(
-        decide(&any, None, []),
+        decide(&any, []),
         Err("no *.conf, *.conflist or *.json file in /etc/cni/net.d".into())
     );
 }
@@ -59,7 +54,7 @@ fn an_invalid_first_file_closes_whatever_else_is_there() {
     let good = list("10-cilium.conflist", "cilium", &["cilium-cni"]);
     for expected in [expected(None, &[]), expected(Some("cilium"), &[])] {
         let bad = candidate("05-bad.conflist", b"{");
-        let reason = decide(&expected, None, [bad, good.clone()]).unwrap_err();
+        let reason = decide(&expected, [bad, good.clone()]).unwrap_err();
         assert!(
             reason.starts_with("/etc/cni/net.d/05-bad.conflist: not valid JSON: EOF"),
             "{reason}"
@@ -68,8 +63,8 @@ fn an_invalid_first_file_closes_whatever_else_is_there() {
     }
     // A later one only matters if it is the expected one.
     let bad = candidate("20-bad.conflist", b"{");
-    assert!(decide(&expected(None, &[]), None, [good.clone(), bad.clone()]).is_ok());
-    let reason = decide(&expected(Some("x"), &[]), None, [good, bad]).unwrap_err();
+    assert!(decide(&expected(None, &[]), [good.clone(), bad.clone()]).is_ok());
+    let reason = decide(&expected(Some("x"), &[]), [good, bad]).unwrap_err();
     assert!(
         reason.contains("network cilium, not x; 20-bad.conflist: not valid JSON"),
         "{reason}"
@@ -82,12 +77,12 @@ fn the_expected_network_opens_and_another_ones_does_not() {
     let wanted = expected(Some("cilium"), &[]);
     let ovn = list("10-kube-ovn.conflist", "kube-ovn", &["kube-ovn"]);
     assert_eq!(
-        decide(&wanted, None, [ovn.clone()]),
+        decide(&wanted, [ovn.clone()]),
         Err("/etc/cni/net.d/10-kube-ovn.conflist: network kube-ovn, not cilium".into())
     );
     let cilium = list("05-cilium.conflist", "cilium", &["cilium-cni"]);
     assert_eq!(
-        decide(&wanted, None, [cilium, ovn]),
+        decide(&wanted, [cilium, ovn]),
         Ok("/etc/cni/net.d/05-cilium.conflist: network cilium, plugins cilium-cni".into())
     );
 }
@@ -102,7 +97,7 @@ fn every_expected_plugin_must_be_in_one_chain() {
         "k8s-pod-network",
         &["calico", "portmap"],
     );
-    let reason = decide(&wanted, None, [alone.clone(), unchained]).unwrap_err();
+    let reason = decide(&wanted, [alone.clone(), unchained]).unwrap_err();
     assert_eq!(
         reason,
         "/etc/cni/net.d/01-linkerd.conflist: plugin calico is not in the chain linkerd-cni; \
@@ -113,7 +108,7 @@ fn every_expected_plugin_must_be_in_one_chain() {
         "k8s-pod-network",
         &["calico", "linkerd-cni"],
     );
-    let seen = decide(&wanted, None, [alone, chained]).unwrap();
+    let seen = decide(&wanted, [alone, chained]).unwrap();
     assert!(
         seen.starts_with("/etc/cni/net.d/10-calico.conflist: network k8s-pod-network"),
         "{seen}"
@@ -132,17 +127,17 @@ fn a_runtimes_default_is_warned_of_and_never_taken_for_an_expected_plugin() {
         list("100-crio-bridge.conflist", "crio", &["bridge", "portmap"]),
         list("200-loopback.conflist", "lo", &["loopback"]),
     ] {
-        let seen = decide(&expected(None, &[]), None, [default.clone()]).unwrap();
+        let seen = decide(&expected(None, &[]), [default.clone()]).unwrap();
         assert!(seen.contains("; warning: this is"), "{seen}");
         let plugin = default.content.clone().unwrap().network.plugins[0].clone();
-        let reason = decide(&expected(None, &[&plugin]), None, [default.clone()]).unwrap_err();
+        let reason = decide(&expected(None, &[&plugin]), [default.clone()]).unwrap_err();
         assert!(
             reason.contains("default of") || reason.contains("loopback only"),
             "{reason}"
         );
         // Who names it means it.
         let name = default.content.clone().unwrap().network.name;
-        let seen = decide(&expected(Some(&name), &[]), None, [default]).unwrap();
+        let seen = decide(&expected(Some(&name), &[]), [default]).unwrap();
         assert!(!seen.contains("warning"), "{seen}");
     }
 }
@@ -154,28 +149,29 @@ fn the_file_that_the_runtime_picks_instead_is_named_or_required() {
     let new = list("20-calico.conflist", "new", &["calico"]);
     let mut wanted = expected(Some("new"), &[]);
     assert_eq!(
-        decide(&wanted, None, [old.clone(), new.clone()]),
+        decide(&wanted, [old.clone(), new.clone()]),
         Ok("/etc/cni/net.d/20-calico.conflist: network new, plugins calico; the runtime picks another file: \
             /etc/cni/net.d/10-calico.conf.conflist: network old, plugins calico"
             .into())
     );
     wanted.first = true;
     assert_eq!(
-        decide(&wanted, None, [old, new.clone()]),
+        decide(&wanted, [old, new.clone()]),
         Err("/etc/cni/net.d/10-calico.conf.conflist: network old, not new".into())
     );
-    assert!(decide(&wanted, None, [new]).is_ok());
+    assert!(decide(&wanted, [new]).is_ok());
 }
 
 /// kubernetes#138633 (A10).
 #[test]
 fn a_file_from_before_this_boot_is_stale() {
-    let file = list("05-cilium.conflist", "cilium", &["cilium-cni"]);
-    assert!(decide(&expected(None, &[]), Some(boot()), [file.clone()]).is_ok());
-    let later = boot() + Duration::from_nanos(1);
+    let mut file = list("05-cilium.conflist", "cilium", &["cilium-cni"]);
+    if let Ok(valid) = &mut file.content {
+        valid.stale = Some("its last write is from 1970".into());
+    }
     assert_eq!(
-        decide(&expected(None, &[]), Some(later), [file]),
-        Err("/etc/cni/net.d/05-cilium.conflist: last written before this boot".into())
+        decide(&expected(None, &[]), [file]),
+        Err("/etc/cni/net.d/05-cilium.conflist: its last write is from 1970".into())
     );
 }
 
@@ -185,15 +181,15 @@ fn a_missing_program_closes_and_is_named() {
     if let Ok(valid) = &mut file.content {
         valid.program_fault = Some("plugin cilium-cni: no program".into());
     }
-    let reason = decide(&expected(Some("cilium"), &[]), None, [file.clone()]).unwrap_err();
+    let reason = decide(&expected(Some("cilium"), &[]), [file.clone()]).unwrap_err();
     assert_eq!(
         reason,
         "/etc/cni/net.d/05-cilium.conflist: plugin cilium-cni: no program"
     );
     // It is the file that the runtime picks: without expectations, no other one counts.
     let other = list("10-other.conflist", "cilium", &["cilium-cni"]);
-    assert!(decide(&expected(None, &[]), None, [file.clone(), other.clone()]).is_err());
-    assert!(decide(&expected(Some("cilium"), &[]), None, [file, other]).is_ok());
+    assert!(decide(&expected(None, &[]), [file.clone(), other.clone()]).is_err());
+    assert!(decide(&expected(Some("cilium"), &[]), [file, other]).is_ok());
 }
 
 #[test]
@@ -203,10 +199,10 @@ fn files_are_read_only_as_far_as_needed_and_reasons_are_counted_beyond_a_few() {
         read += 1;
         list(&format!("{number}.conflist"), &format!("n{number}"), &["p"])
     });
-    assert!(decide(&expected(Some("n11"), &[]), None, many).is_ok());
+    assert!(decide(&expected(Some("n11"), &[]), many).is_ok());
     assert_eq!(read, 2);
     let many = (10..60).map(|number| list(&format!("{number}.conflist"), "n", &["p"]));
-    let reason = decide(&expected(Some("x"), &[]), None, many).unwrap_err();
+    let reason = decide(&expected(Some("x"), &[]), many).unwrap_err();
     assert!(
         reason.ends_with("13.conflist: network n, not x; and 46 more files"),
         "{reason}"
@@ -219,7 +215,6 @@ fn a_version_that_plugins_refuse_opens_with_a_warning() {
         let contents = format!(r#"{{"name":"n"{fields},"plugins":[{{"type":"p"}}]}}"#);
         decide(
             &expected(None, &[]),
-            None,
             [candidate("a.conflist", contents.as_bytes())],
         )
         .unwrap()
@@ -270,7 +265,7 @@ fn a_version_that_plugins_refuse_opens_with_a_warning() {
     // The one of a plugin in the list has no effect.
     let inner =
         br#"{"name":"n","cniVersion":"1.0.0","plugins":[{"type":"p","cniVersion":"banana"}]}"#;
-    let seen = decide(&expected(None, &[]), None, [candidate("a.conflist", inner)]).unwrap();
+    let seen = decide(&expected(None, &[]), [candidate("a.conflist", inner)]).unwrap();
     assert!(!seen.contains("warning"), "{seen}");
     // So it is in a file that is expected although the runtime picks another one.
     let first = candidate(
@@ -278,7 +273,7 @@ fn a_version_that_plugins_refuse_opens_with_a_warning() {
         br#"{"name":"m","cniVersion":"1.0.0","plugins":[{"type":"p"}]}"#,
     );
     let second = candidate("b.conf", br#"{"name":"n","type":"p"}"#);
-    let seen = decide(&expected(Some("n"), &[]), None, [first, second]).unwrap();
+    let seen = decide(&expected(Some("n"), &[]), [first, second]).unwrap();
     assert!(seen.contains("warning: no `cniVersion`"), "{seen}");
     assert!(seen.contains("the runtime picks another file"), "{seen}");
 }

@@ -75,7 +75,10 @@ fn the_reason_has_both_boots_or_both_times() {
     let head = "the kubelet has not reported since this boot";
     assert_eq!(
         reason(&beating(1, OTHER, SINCE)),
-        format!("{head}: the Node has boot ID {OTHER}, and this boot has {THIS}")
+        format!(
+            "{head}: the Node has boot ID {OTHER}, and this boot has {THIS}; its last heartbeat is from {SINCE}, and the boot was \
+             at {AT_THE_BOOT}"
+        )
     );
     assert_eq!(
         reason(&beating(1, THIS, BEFORE)),

@@ -1,15 +1,18 @@
 //! `cniConfig`: the CNI configuration that the container runtime will load.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use super::disk::{self, deleted, fault};
+use jiff::Timestamp;
+
+use super::disk::{self, fault};
 use super::lock::ProbeLock;
-use crate::boot;
+use super::sightings::{FileState, Sightings};
+use crate::bind_mount::deleted;
+use crate::boot::Uptime;
 use crate::config::CniConfig;
 use crate::conflist::{
     Candidate, MAX_FILE_BYTES, Network, ValidFile, candidates, decide, has_extension, plugin_type,
@@ -18,21 +21,34 @@ use crate::small_file::read_bytes;
 
 pub async fn check(spec: &CniConfig, lock: &ProbeLock) -> Result<String, String> {
     let expected = spec.clone();
-    disk::run(lock, &spec.dir, move || check_blocking(&expected)).await
+    disk::run(lock, &spec.dir, move |seen| check_blocking(&expected, seen)).await
 }
 
-fn check_blocking(expected: &CniConfig) -> Result<String, String> {
+fn check_blocking(expected: &CniConfig, seen: &mut Sightings) -> Result<String, String> {
     let CniConfig { dir, bin_dirs, .. } = expected;
-    let boot = expected.newer_than_boot.then(boot::time).transpose()?;
-    if let Some(reason) = deleted(dir) {
-        return Err(reason);
+    let began = Timestamp::now();
+    let uptime = expected.newer_than_boot.then(Uptime::read).transpose()?;
+    if let Some(why) = deleted(dir) {
+        return Err(format!("{} {why}", dir.display()));
     }
-    let names = list(dir).map_err(|error| format!("{}: {}", dir.display(), fault(dir, &error)))?;
-    let candidates = candidates(names).into_iter().map(|file| Candidate {
-        content: load(&dir.join(&file), bin_dirs),
-        file,
+    let names = list(dir).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            seen.list(began, []);
+        }
+        format!("{}: {}", dir.display(), fault(dir, &error))
+    })?;
+    let names = candidates(names);
+    seen.list(began, &names);
+    let candidates = names.into_iter().map(|file| {
+        let mut stale = |metadata: &Metadata| {
+            seen.stale(&file, FileState::of(metadata), uptime?, Timestamp::now())
+        };
+        Candidate {
+            content: load(&dir.join(&file), bin_dirs, &mut stale),
+            file,
+        }
     });
-    decide(expected, boot, candidates)
+    decide(expected, candidates)
 }
 
 /// The names of all entries but directories. A link to a directory counts, as in libcni (`ConfFiles`).
@@ -48,8 +64,17 @@ fn list(dir: &Path) -> io::Result<Vec<OsString>> {
 }
 
 /// Reads one file and, where libcni appends them, the files of `<dir>/<name>/`.
-fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<ValidFile, String> {
-    let (contents, modified) = read(path)?;
+fn load(
+    path: &Path,
+    bin_dirs: &[PathBuf],
+    stale: &mut impl FnMut(&Metadata) -> Option<String>,
+) -> Result<ValidFile, String> {
+    let (contents, metadata) = read(path)?;
+    // An invalid file too: it may become valid without another write, by its programs or the other files of its network.
+    let stale = stale(&metadata);
+    if let Some(why) = deleted(path) {
+        return Err(why);
+    }
     let mut network = Network::parse(path.file_name().unwrap_or_default(), &contents)?;
     if network.appends_directory {
         let appended = appended_plugins(&path.with_file_name(&network.name))?;
@@ -62,7 +87,7 @@ fn load(path: &Path, bin_dirs: &[PathBuf]) -> Result<ValidFile, String> {
     let program_fault = plugins.find_map(|plugin| program_fault(plugin, bin_dirs));
     Ok(ValidFile {
         network,
-        modified,
+        stale,
         program_fault,
     })
 }
@@ -85,8 +110,7 @@ fn appended_plugins(dir: &Path) -> Result<Vec<String>, String> {
     names.into_iter().map(plugin).collect()
 }
 
-/// Contents and modification time.
-fn read(path: &Path) -> Result<(Vec<u8>, SystemTime), String> {
+fn read(path: &Path) -> Result<(Vec<u8>, Metadata), String> {
     read_bytes(path, MAX_FILE_BYTES).map_err(|error| fault(path, &error))
 }
 
@@ -101,11 +125,14 @@ fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
     }
     let program = bin_dirs.iter().find_map(|dir| {
         let path = dir.join(file);
-        let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        let metadata = fs::metadata(&path).ok().filter(Metadata::is_file)?;
         Some((path, metadata.permissions().mode()))
     });
     match program {
-        Some((_, mode)) if mode & 0o111 != 0 => None,
+        Some((path, mode)) if mode & 0o111 != 0 => {
+            let why = deleted(&path)?;
+            Some(format!("plugin {plugin}: {} {why}", path.display()))
+        }
         Some((path, _)) => {
             let path = path.display();
             Some(format!("plugin {plugin}: {path} is not executable"))
@@ -113,7 +140,10 @@ fn program_fault(plugin: &str, bin_dirs: &[PathBuf]) -> Option<String> {
         None => {
             let dirs = bin_dirs.iter().map(|dir| dir.display().to_string());
             let dirs = dirs.collect::<Vec<_>>().join(", ");
-            Some(format!("plugin {plugin}: no program in {dirs}"))
+            let gone = bin_dirs.iter().find_map(|dir| Some((dir, deleted(dir)?)));
+            let gone = gone.map(|(dir, why)| format!(": {} {why}", dir.display()));
+            let gone = gone.unwrap_or_default();
+            Some(format!("plugin {plugin}: no program in {dirs}{gone}"))
         }
     }
 }

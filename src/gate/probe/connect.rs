@@ -11,6 +11,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::disk::UNFINISHED;
 use super::lock::ProbeLock;
+use crate::bind_mount::deleted;
 use crate::config::Endpoint;
 use crate::text::{io_message, unbracketed};
 
@@ -78,16 +79,25 @@ pub(super) async fn tcp(host: &str, port: u16, lock: &ProbeLock) -> Result<TcpSt
 /// On another thread: the kernel resolves the path while it connects, and that hangs where a file system hangs.
 async fn unix(path: &Path, lock: &ProbeLock) -> Result<UnixStream, String> {
     let socket = path.to_owned();
-    let connected = lock.run_blocking(path.as_os_str(), move |_guard| unix_stream(&socket));
+    let connected = lock.run_blocking(path.as_os_str(), move |_guard| {
+        unix_stream(&socket).map_err(|error| refusal(&socket, &error))
+    });
     let connected = match connected.await {
         Some(Ok(stream)) => UnixStream::from_std(stream).map_err(|error| io_message(&error)),
-        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err("its queue of new connections is full: the server does not accept them".into())
-        }
-        Some(Err(error)) => Err(io_message(&error)),
+        Some(Err(why)) => Err(why),
         None => Err(UNFINISHED.into()),
     };
     connected.map_err(|why| format!("unix socket {}: {why}", path.display()))
+}
+
+fn refusal(path: &Path, error: &io::Error) -> String {
+    match (error.kind(), deleted(path)) {
+        (io::ErrorKind::WouldBlock, _) => {
+            "its queue of new connections is full: the server does not accept them".into()
+        }
+        (_, Some(why)) => format!("{}; the socket {why}", io_message(error)),
+        _ => io_message(error),
+    }
 }
 
 /// Does not wait for a server whose queue is full, and so holds its thread for no longer than the path takes.
@@ -128,6 +138,10 @@ async fn lookup(host: &str, port: u16, lock: &ProbeLock) -> io::Result<Vec<Socke
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    use rustix::fs::{Mode, OFlags};
     use tokio::net::{TcpListener, UnixSocket};
 
     use super::*;
@@ -217,6 +231,30 @@ mod tests {
         let _queued = connect(&endpoint, &lock).await.unwrap();
         let full = "its queue of new connections is full: the server does not accept them";
         assert_eq!(error().await, named(full));
+    }
+
+    /// `/proc/self/fd` pins an inode as a mount does. The server has started again, with another socket.
+    #[tokio::test]
+    async fn a_deleted_unix_socket_that_a_mount_still_shows_has_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("x.sock");
+        let first = std::os::unix::net::UnixListener::bind(&real).unwrap();
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let pinned = rustix::fs::open(&real, flags, Mode::empty()).unwrap();
+        let path: PathBuf = format!("/proc/self/fd/{}", pinned.as_raw_fd()).into();
+        let endpoint = Endpoint::Unix { path: path.clone() };
+        let lock = ProbeLock::default();
+        connect(&endpoint, &lock).await.unwrap();
+        drop(first);
+        std::fs::remove_file(&real).unwrap();
+        let _second = std::os::unix::net::UnixListener::bind(&real).unwrap();
+        let reason = connect(&endpoint, &lock).await.err().unwrap();
+        let expected = format!(
+            "unix socket {}: connection refused; the socket was deleted on the host, but a mount still shows the deleted one: \
+             mount its parent directory /proc/self/fd",
+            path.display()
+        );
+        assert_eq!(reason, expected);
     }
 
     #[tokio::test]

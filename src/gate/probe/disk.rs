@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::lock::ProbeLock;
+use super::sightings::Sightings;
+use crate::bind_mount::deleted;
 use crate::text::{io_message, printable};
 
 /// Characters of a message. Kubernetes allows 1024 bytes in an Event's note.
@@ -16,13 +17,13 @@ pub(super) const UNFINISHED: &str =
     "the previous check of this path has not ended: the file system is slow or does not answer";
 
 /// Does `check`, which is about `path`, on a thread of its own, so that a file system that hangs holds one thread, not the
-/// agent.
+/// agent. It gets what the gate's checks before it have seen.
 pub(super) async fn run(
     lock: &ProbeLock,
     path: &Path,
-    check: impl FnOnce() -> Result<String, String> + Send + 'static,
+    check: impl FnOnce(&mut Sightings) -> Result<String, String> + Send + 'static,
 ) -> Result<String, String> {
-    let answer = lock.run_blocking(path.as_os_str(), |_guard| check());
+    let answer = lock.run_blocking(path.as_os_str(), |mut seen| check(&mut seen));
     let answer = answer.await.unwrap_or_else(|| Err(UNFINISHED.into()));
     answer
         .map(|seen| one_line(&seen))
@@ -47,20 +48,6 @@ pub(super) fn fault(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// The reason if `path` exists but was deleted: a mount keeps the inode, and never shows what is created under the old
-/// name.
-pub(super) fn deleted(path: &Path) -> Option<String> {
-    let deleted = fs::metadata(path).is_ok_and(|metadata| metadata.nlink() == 0);
-    deleted.then(|| {
-        let parent = path.parent().unwrap_or(path);
-        format!(
-            "{} was deleted on the host, but a mount still shows the deleted one: mount its parent directory {}",
-            path.display(),
-            parent.display()
-        )
-    })
-}
-
 fn missing(path: &Path) -> String {
     if let Ok(target) = fs::read_link(path) {
         return format!(
@@ -69,9 +56,11 @@ fn missing(path: &Path) -> String {
         );
     }
     let nearest = path.ancestors().skip(1).find(|parent| parent.exists());
-    nearest
-        .and_then(deleted)
-        .unwrap_or_else(|| "does not exist".into())
+    let deleted = nearest.and_then(|nearest| Some((nearest, deleted(nearest)?)));
+    match deleted {
+        Some((nearest, why)) => format!("does not exist: {} {why}", nearest.display()),
+        None => "does not exist".into(),
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +89,7 @@ mod tests {
         let (release, hang) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
         {
-            let abandoned = pin!(run(&lock, "/".as_ref(), move || {
+            let abandoned = pin!(run(&lock, "/".as_ref(), move |_| {
                 started.send(()).unwrap();
                 _ = hang.recv();
                 Ok(String::new())
@@ -109,7 +98,7 @@ mod tests {
             assert!(first.is_pending());
             start.recv().unwrap();
         }
-        let second = run(&lock, "/".as_ref(), || {
+        let second = run(&lock, "/".as_ref(), |_| {
             panic!("started while another hangs")
         })
         .await;
@@ -118,7 +107,7 @@ mod tests {
 
         drop(release);
         while lock.acquire().await.is_none() {}
-        let third = run(&lock, "/".as_ref(), || Ok("a\nb".into())).await;
+        let third = run(&lock, "/".as_ref(), |_| Ok("a\nb".into())).await;
         assert_eq!(third, Ok("a\\nb".into()));
     }
 }

@@ -7,17 +7,18 @@
 mod orphans;
 mod output;
 mod process_group;
+mod start_error;
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 
 use tokio::process::Command;
 
 pub(crate) use self::orphans::{reap_orphans, wait_for_orphans};
 use self::output::Output;
 use self::process_group::ProcessGroup;
+use self::start_error::{check_format, describe, empty_input};
 use super::drive::while_driving;
 use super::lock::{ProbeLock, ProbeLockGuard};
 use crate::config::Exec;
@@ -38,7 +39,11 @@ pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, Strin
         orphans::start_alone(|| spawn(&command, guard))
             .map_err(|error| describe(&command[0], &error))
     });
-    let (mut group, mut output) = spawned
+    let Started {
+        mut group,
+        mut output,
+        is_foreign,
+    } = spawned
         .await
         .ok_or(
             "the previous run has not ended: untaint has killed a process that does not end, or the file system of the program does not answer",
@@ -48,11 +53,24 @@ pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, Strin
         .await
         .map_err(|error| format!("{name}: {}", io_message(&error)))?;
     output.read_rest();
-    judge(status, &output).map_err(|why| format!("{name}: {why}"))
+    let hint = if is_foreign {
+        "; the program is for another kind of machine"
+    } else {
+        ""
+    };
+    judge(status, &output).map_err(|why| format!("{name}: {why}{hint}"))
+}
+
+struct Started {
+    group: ProcessGroup,
+    output: Output,
+    /// Whether the program is for another kind of machine.
+    is_foreign: bool,
 }
 
 /// `command` is not empty.
-fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<(ProcessGroup, Output)> {
+fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<Started> {
+    let is_foreign = check_format(&command[0])?;
     // One pipe for both streams keeps their order. The command holds the writing ends until this returns.
     let (output, writer) = Output::pipe()?;
     let mut child = Command::new(&command[0]);
@@ -61,10 +79,14 @@ fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<(ProcessGroup,
         .env_clear()
         .env("PATH", PATH)
         .current_dir("/")
-        .stdin(Stdio::null())
+        .stdin(empty_input()?)
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    Ok((ProcessGroup::start(&mut child, guard)?, output))
+    Ok(Started {
+        group: ProcessGroup::start(&mut child, guard)?,
+        output,
+        is_foreign,
+    })
 }
 
 /// `program` as reasons name it. Text after a space is probably an argument, and may be secret.
@@ -72,17 +94,6 @@ fn name(program: &str) -> String {
     match program.split_once(char::is_whitespace) {
         Some((name, _)) => format!("{name} …"),
         None => program.to_owned(),
-    }
-}
-
-fn describe(program: &str, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound if Path::new(program).exists() => {
-            "the interpreter or loader that the program needs does not exist".into()
-        }
-        io::ErrorKind::NotFound => "not found".into(),
-        io::ErrorKind::PermissionDenied => "permission denied, or not executable".into(),
-        _ => io_message(error),
     }
 }
 

@@ -10,16 +10,16 @@ mod file;
 pub mod grpc;
 pub mod http_get;
 pub mod lock;
+mod sightings;
 mod tcp_socket;
 #[cfg(test)]
 pub(super) mod testing;
-
-use std::path::Path;
 
 use tokio::time::timeout;
 
 use super::Outcome;
 use crate::config::{Probe, ProbeHandler};
+use crate::fs_watch::FsWatch;
 pub use connect::Stream;
 use lock::ProbeLock;
 
@@ -42,11 +42,12 @@ pub(super) async fn evaluate(spec: &Probe, lock: &ProbeLock) -> Outcome {
     answer.unwrap_or_else(no_answer).into()
 }
 
-/// The path whose changes are evaluated before the period is over.
-pub(super) fn watched(handler: &ProbeHandler) -> Option<&Path> {
+/// The watch of what the probe reads: its changes are evaluated before the period is over.
+pub(super) fn watch(handler: &ProbeHandler) -> Option<FsWatch> {
     match handler {
-        ProbeHandler::CniConfig(spec) => Some(&spec.dir),
-        ProbeHandler::File(spec) => Some(&spec.path),
+        // The configuration files may have others in a directory beside them.
+        ProbeHandler::CniConfig(spec) => Some(FsWatch::with_directories(&spec.dir)),
+        ProbeHandler::File(spec) => Some(FsWatch::new(&spec.path)),
         _ => None,
     }
 }

@@ -21,7 +21,7 @@ pub(super) async fn run(spec: Probe, lock: ProbeLock, mut reporter: Reporter) {
     let schedule = spec.schedule;
     sleep(schedule.initial_delay).await;
     let mut threshold = Threshold::new(schedule.success_threshold, schedule.failure_threshold);
-    let mut events = probe::watched(&spec.handler).map(FsWatch::new);
+    let mut events = probe::watch(&spec.handler);
     let mut period = interval(schedule.period);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut early = EARLY;

@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Uid, geteuid};
@@ -20,6 +21,7 @@ const CILIUM: &str = include_str!("../../../../tests/fixtures/cni/cilium/05-cili
 struct Node {
     root: TempDir,
     expected: CniConfig,
+    seen: Mutex<Sightings>,
 }
 
 impl Node {
@@ -32,7 +34,11 @@ impl Node {
             dir,
             ..CniConfig::default()
         };
-        Self { root, expected }
+        Self {
+            root,
+            expected,
+            seen: Mutex::default(),
+        }
     }
 
     fn path(&self, file: &str) -> PathBuf {
@@ -45,14 +51,23 @@ impl Node {
         path
     }
 
+    fn check(&self) -> Result<String, String> {
+        check_blocking(&self.expected, &mut self.seen.lock().unwrap())
+    }
+
+    /// As a restart of the agent does.
+    fn forget(&self) {
+        *self.seen.lock().unwrap() = Sightings::default();
+    }
+
     #[track_caller]
     fn opens(&self) -> String {
-        check_blocking(&self.expected).unwrap()
+        self.check().unwrap()
     }
 
     #[track_caller]
     fn closed(&self, reason: &str) {
-        let message = check_blocking(&self.expected).unwrap_err();
+        let message = self.check().unwrap_err();
         assert!(message.contains(reason), "{message}");
     }
 }
@@ -165,6 +180,27 @@ fn a_deleted_directory_that_a_mount_still_shows_has_a_reason_of_its_own() {
 }
 
 #[test]
+fn a_deleted_file_or_program_that_a_mount_still_shows_is_closed_with_the_remedy() {
+    let mut node = Node::new();
+    let [real, program] = ["real", "program"].map(|name| node.root.path().join(name));
+    fs::write(&real, CILIUM).unwrap();
+    fs::write(&program, "").unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let pinned = [&real, &program].map(|path| File::open(path).unwrap());
+    let [file, plugin] = pinned
+        .each_ref()
+        .map(|pinned| format!("/proc/self/fd/{}", pinned.as_raw_fd()));
+    symlink(&file, node.path("05-cilium.conflist")).unwrap();
+    symlink(&plugin, node.root.path().join("cilium-cni")).unwrap();
+    node.expected.bin_dirs = vec![node.root.path().into()];
+    node.opens();
+    fs::remove_file(&program).unwrap();
+    node.closed("cilium-cni was deleted on the host");
+    fs::remove_file(&real).unwrap();
+    node.closed("05-cilium.conflist: was deleted on the host");
+}
+
+#[test]
 fn an_absent_directory_or_a_file_in_its_place_is_closed() {
     let mut node = Node::new();
     node.expected.dir = node.root.path().join("a/b");
@@ -269,17 +305,64 @@ fn plugins_of_the_networks_directory_are_appended_and_one_bad_file_fails_the_lis
     node.closed("/n: not a directory");
 }
 
+/// 2019, before the boot of any machine that runs this.
+fn old() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_hours(429_528)
+}
+
 /// kubernetes#138633 (A10).
 #[test]
 fn a_file_from_before_this_boot_opens_once_it_is_touched() {
     let mut node = Node::new();
     let path = node.write("05-cilium.conflist", CILIUM);
     let file = File::open(path).unwrap();
-    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
-        .unwrap();
+    file.set_modified(old()).unwrap();
     node.opens();
     node.expected.newer_than_boot = true;
-    node.closed("last written before this boot");
+    node.closed("its last write is from 2019-01-01T00:00:00Z, before the boot at 20");
     file.set_modified(SystemTime::now()).unwrap();
+    node.opens();
+}
+
+/// psutil#658, sbc-raspberrypi#47 (D12): the clock is set after the boot, so the times of the file are too old.
+#[test]
+fn a_file_that_is_seen_to_appear_or_change_is_of_this_boot_whatever_its_time() {
+    let mut node = Node::new();
+    node.expected.newer_than_boot = true;
+    let stale = "its last write is from 2019-01-01T00:00:00Z, before the boot at ";
+    node.closed("no *.conf");
+    let write = |name: &str| {
+        let path = node.write(name, CILIUM);
+        File::open(&path).unwrap().set_modified(old()).unwrap();
+        path
+    };
+    let first = write("05-cilium.conflist");
+    node.opens();
+    fs::remove_file(&first).unwrap();
+    node.closed("no *.conf");
+    let temporary = write("05-cilium.conflist.tmp");
+    node.closed("no *.conf");
+    fs::rename(temporary, &first).unwrap();
+    node.opens();
+
+    // After a restart nothing has been seen.
+    node.forget();
+    node.closed(stale);
+    node.closed(stale);
+    let temporary = write("05-cilium.conflist.tmp");
+    fs::rename(temporary, &first).unwrap();
+    node.opens();
+    node.forget();
+    node.closed(stale);
+    fs::write(&first, CILIUM.trim_end()).unwrap();
+    File::open(&first).unwrap().set_modified(old()).unwrap();
+    node.opens();
+
+    // The directory comes later.
+    let dir = node.expected.dir.clone();
+    fs::remove_dir_all(&dir).unwrap();
+    node.closed("does not exist");
+    fs::create_dir(&dir).unwrap();
+    write("05-cilium.conflist");
     node.opens();
 }

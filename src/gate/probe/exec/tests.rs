@@ -1,5 +1,6 @@
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -103,29 +104,94 @@ async fn exit_code_0_opens_and_any_other_end_closes_with_the_last_line() {
 #[tokio::test]
 async fn a_program_that_cannot_be_started_closes_with_the_cause() {
     let dir = TempDir::new().unwrap();
-    let file = |name: &str, content: &str, mode| {
+    let file = |name: &str, content: &[u8], mode| {
         let path = dir.path().join(name);
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         path.to_str().unwrap().to_owned()
     };
+    let link = dir.path().join("link");
+    symlink("/no/such/program", &link).unwrap();
+    let elf = fs::read("/bin/true").unwrap();
+    let mut of_another_machine = elf.clone();
+    // EM_S390 (elf.h).
+    of_another_machine[18..20].copy_from_slice(&[22, 0]);
+    let loader = elf
+        .windows(6)
+        .position(|bytes| bytes == b"/lib64")
+        .expect("dynamically linked");
+    let mut without_loader = elf.clone();
+    without_loader[loader + 1..loader + 4].copy_from_slice(b"no/");
+    let names = std::cell::Cell::new(0);
+    let program = |content: &[u8], mode| {
+        names.set(names.get() + 1);
+        file(&format!("program-{}", names.get()), content, mode)
+    };
     let not_executable = "permission denied, or not executable";
+    let wrong_format = "exec format error: the file is neither a program for this machine nor a script whose first line begins with #! and an interpreter";
     for (program, why) in [
-        ("/bin/true;true", "not found"),
-        ("/", not_executable),
-        (&file("plain", "#!/bin/sh\n", 0o644), not_executable),
+        ("/bin/true;true".into(), "not found"),
+        ("/".into(), not_executable),
         (
-            &file("script", "#!/no/such/shell\n", 0o755),
-            "the interpreter or loader that the program needs does not exist",
+            link.to_str().unwrap().into(),
+            "broken symbolic link to /no/such/program",
         ),
-        ("/a\0b", "nul byte found in provided data"),
+        (program(b"#!/bin/sh\n", 0o644), not_executable),
+        (
+            program(b"#! /no/such/shell -e\n", 0o755),
+            "its interpreter /no/such/shell does not exist",
+        ),
+        (
+            program(b"#!/bin/sh\r\nexit 0\r\n", 0o755),
+            "its interpreter /bin/sh\\r does not exist: the lines of the script end as on Windows",
+        ),
+        (program(b"exit 0\n", 0o755), wrong_format),
+        (program(b"", 0o755), wrong_format),
+        (program(b"#!\nexit 0\n", 0o755), wrong_format),
+        (program(b" #!/bin/sh\nexit 0\n", 0o755), wrong_format),
+        (
+            program(b"\xef\xbb\xbf#!/bin/sh\nexit 0\n", 0o755),
+            wrong_format,
+        ),
+        (
+            program(&without_loader, 0o755),
+            "the loader that the program needs does not exist: use a statically linked program",
+        ),
+        ("/a\0b".into(), "nul byte found in provided data"),
     ] {
         let reason = format!("{program}: {why}");
-        assert_eq!(outcome(&[program]).await, closed(&reason));
+        assert_eq!(outcome(&[&program]).await, closed(&reason));
     }
+    let foreign = program(&of_another_machine, 0o755);
+    let reason = outcome(&[&foreign]).await;
+    // Without a shell, or in a program that is not static, the start fails.
+    let words = ["for another kind of machine", "exec format error"];
+    let is_named = words.iter().any(|words| reason.message().contains(words));
+    assert!(is_named && !reason.is_open(), "{reason:?}");
     let whole_command = outcome(&["/bin/echo secret"]).await;
     assert_eq!(whole_command, closed("/bin/echo …: not found"));
     assert_eq!(outcome(&[]).await, closed("no program is given"));
+}
+
+/// In a static program, glibc looks for `/bin/sh` after a refusal of the format, and its absence is what is reported.
+#[test]
+fn a_missing_thing_is_named_as_what_it_is() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("program");
+    let program = path.to_str().unwrap();
+    let not_found = io::Error::from(rustix::io::Errno::NOENT);
+    let mut foreign = fs::read("/bin/true").unwrap();
+    foreign[18..20].copy_from_slice(&[22, 0]);
+    fs::write(&path, foreign).unwrap();
+    let why = describe(program, &not_found);
+    assert!(why.starts_with("exec format error: "), "{why}");
+    for (errno, expected) in [
+        (rustix::io::Errno::AGAIN, "no more processes can be started"),
+        (rustix::io::Errno::MFILE, "too many open files"),
+    ] {
+        let why = describe(program, &errno.into());
+        assert!(why.starts_with(expected), "{why}");
+    }
 }
 
 #[tokio::test]

@@ -86,6 +86,29 @@ async fn every_change_of_a_burst_is_evaluated_between_two_periods() {
     }
 }
 
+/// CNI 1.1: the plugins of `<dir>/<name>/*.conf` are appended.
+#[tokio::test]
+async fn a_change_in_the_networks_directory_is_evaluated_between_two_periods() {
+    let mut gate = Watched::cni_config();
+    let plugins = gate.path.with_file_name("n");
+    let bad = plugins.join("1.conf");
+    gate.becomes(State::Closed).await;
+    fs::write(&gate.path, CONFLIST).unwrap();
+    gate.becomes(State::Open).await;
+    for _ in 0..3 {
+        fs::create_dir(&plugins).unwrap();
+        fs::write(&bad, "{}").unwrap();
+        gate.becomes(State::Closed).await;
+        fs::write(&bad, r#"{"type": "p"}"#).unwrap();
+        gate.becomes(State::Open).await;
+        fs::write(&bad, "").unwrap();
+        gate.becomes(State::Closed).await;
+        fs::rename(&plugins, plugins.with_file_name("m")).unwrap();
+        gate.becomes(State::Open).await;
+        fs::remove_dir_all(plugins.with_file_name("m")).unwrap();
+    }
+}
+
 #[test]
 fn a_file_that_changes_without_end_is_evaluated_twenty_times_a_second() {
     let start = Instant::now();
