@@ -70,14 +70,14 @@ fn report_condition(rule: &PartialRule<'_>, rules: &[PartialRule<'_>]) {
     let Some((at, kind)) = &rule.published else {
         return;
     };
-    if reachable(rule, rules).contains(kind.as_str()) {
+    if waits_for_own(rule, kind, rules) {
         at.report_key(
             "names a condition that the gates of the same rule wait for, directly or through other rules: \
              it could never change",
         );
     }
     let has_age = |wanted: &NodeCondition| wanted.kind == *kind && wanted.max_age.is_some();
-    let mut others = rules.iter();
+    let mut others = rules.iter().filter(|other| rule.shares_nodes_with(other));
     if let Some(other) = others.find(|other| other.waits_for().any(has_age)) {
         at.report_key(format!(
             "names a condition to which a gate of the rule in line {} gives a maxAge: untaint writes it only when it changes",
@@ -86,28 +86,50 @@ fn report_condition(rule: &PartialRule<'_>, rules: &[PartialRule<'_>]) {
     }
 }
 
-/// The types of the conditions that `rule` waits for, directly or through others of the `rules`.
-fn reachable<'a>(rule: &'a PartialRule<'_>, rules: &'a [PartialRule<'_>]) -> HashSet<&'a str> {
-    let mut reached = HashSet::new();
-    let mut waiting = vec![rule];
-    while let Some(rule) = waiting.pop() {
-        for NodeCondition { kind, .. } in rule.waits_for() {
-            if reached.insert(kind.as_str()) {
-                let publishes = |other: &&PartialRule<'_>| matches!(&other.published, Some((_, other)) if other == kind);
-                waiting.extend(rules.iter().filter(publishes));
+/// Whether the gates of `rule` wait for the condition of this `kind`, which it publishes, directly or through others of
+/// the `rules`. There must be a Node that all of these rules select: so the search collects the labels of its path.
+fn waits_for_own(rule: &PartialRule<'_>, kind: &str, rules: &[PartialRule<'_>]) -> bool {
+    /// The paths that differ in their labels could be very many. Beyond this number, the rules count as waiting.
+    const MOST: usize = 1000;
+    let mut seen = HashSet::new();
+    let mut waiting = vec![(rule, rule.node_selector.clone())];
+    while let Some((rule, labels)) = waiting.pop() {
+        for wanted in rule.waits_for().map(|condition| &condition.kind) {
+            if wanted == kind || seen.len() > MOST {
+                return true;
+            }
+            for (index, other) in rules.iter().enumerate() {
+                let publishes = |(_, kind): &(_, String)| kind == wanted;
+                if !other.published.as_ref().is_some_and(publishes) {
+                    continue;
+                }
+                let both = labels.as_ref().zip(other.node_selector.as_ref());
+                if let Some((labels, others)) = both.filter(|(one, other)| agree(one, other)) {
+                    let labels: BTreeMap<_, _> =
+                        labels.clone().into_iter().chain(others.clone()).collect();
+                    if seen.insert((index, labels.clone())) {
+                        waiting.push((other, Some(labels)));
+                    }
+                }
             }
         }
     }
-    reached
+    false
+}
+
+/// Whether a Node can have the labels of both.
+fn agree(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> bool {
+    one.iter()
+        .all(|(label, value)| other.get(label).is_none_or(|other| other == value))
 }
 
 impl PartialRule<'_> {
     fn shares_nodes_with(&self, other: &Self) -> bool {
-        let (Some(labels), Some(others)) = (&self.node_selector, &other.node_selector) else {
-            return false;
-        };
-        let agrees = |(label, value)| others.get(label).is_none_or(|other| other == value);
-        labels.iter().all(agrees)
+        let selectors = self
+            .node_selector
+            .as_ref()
+            .zip(other.node_selector.as_ref());
+        selectors.is_some_and(|(one, other)| agree(one, other))
     }
 
     /// The key of the taint that the rule puts back.
