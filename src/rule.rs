@@ -4,6 +4,7 @@ mod changes;
 mod decide;
 mod decision;
 mod event;
+mod lapse;
 pub mod publication;
 mod published_condition;
 mod retaint_timer;
@@ -19,6 +20,7 @@ use crate::node::view::NodeView;
 use crate::rate_limit::TokenBucket;
 pub use decision::Decision;
 pub use event::{Notification, RuleEvent};
+use lapse::Lapse;
 pub use published_condition::PublishedCondition;
 use retaint_timer::RetaintTimer;
 use taint_presence::TaintPresence;
@@ -33,6 +35,7 @@ pub struct RuleState {
     round: u64,
     /// Since when every gate has been open.
     open_since: Option<Instant>,
+    lapse: Lapse,
     retaint_timer: RetaintTimer,
     taint_presence: TaintPresence,
     tokens: TokenBucket,
@@ -51,6 +54,7 @@ impl RuleState {
             uid: None,
             round: 0,
             open_since: None,
+            lapse: Lapse::default(),
             retaint_timer: RetaintTimer::new(boot),
             taint_presence: TaintPresence::default(),
             tokens: TokenBucket::WRITES,
@@ -97,6 +101,7 @@ impl RuleState {
     /// Records the state of the gates together in this [`Self::round`]. The caller reports every change at once.
     pub fn observe(&mut self, now: Instant, gates: State) {
         self.open_since = (gates == State::Open).then(|| self.open_since.unwrap_or(now));
+        self.lapse.observe(now, gates);
         self.retaint_timer.observe(now, gates);
     }
 
@@ -116,6 +121,11 @@ impl RuleState {
     /// When every gate will have been open for `stableFor` if none closes; `None` while one is not open.
     pub fn stable_at(&self) -> Option<Instant> {
         self.open_since.map(|since| since + self.rule.stable_for)
+    }
+
+    /// Whether a condition that was published while every gate was open for `stableFor` has become untrue since.
+    pub fn has_lapsed(&self) -> bool {
+        self.lapse.has_lapsed()
     }
 
     /// Since when the taint has been there; `None` while it is absent.
@@ -165,6 +175,7 @@ impl RuleState {
             self.observe(now, State::Open);
         }
         if self.is_stable(now) {
+            self.lapse.end();
             self.retaint_timer.arm();
         }
         if seen != Decision::Waiting {

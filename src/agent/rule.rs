@@ -159,12 +159,13 @@ impl RuleRunner {
         if rule.dry_run || !self.state.runs_gates() || !self.gates.are_evaluated() {
             return None;
         }
-        Some(PublishedCondition::new(
+        let condition = PublishedCondition::new(
             &condition.kind,
             self.gates.state(),
             self.state.is_stable(now),
             &self.gates.waits_for(),
-        ))
+        );
+        Some(condition.after(self.state.has_lapsed()))
     }
 
     /// Whether the rule writes the condition of this type.
