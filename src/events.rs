@@ -2,12 +2,12 @@
 
 mod publisher;
 
-use k8s_openapi::api::core::v1::Taint;
 use kube::runtime::events::{Event, EventType};
 
 use crate::config::DeadlineAction;
 use crate::node::patch::Action;
 use crate::rule::{Notification, RuleEvent};
+use crate::taint::written;
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
 
@@ -80,6 +80,13 @@ pub fn event(notification: &Notification) -> Option<Event> {
             Reason::TaintRemoved,
             format!("Removed the taint {} (rule {rule})", written(taint)),
         ),
+        RuleEvent::TakenOff { taint } => (
+            Reason::TaintRemoved,
+            format!(
+                "Removed the taint {}, which untaint had put back (rule {rule}): no rule removes it from this Node any more",
+                written(taint)
+            ),
+        ),
         RuleEvent::RemovedUnanswered => (
             Reason::TaintRemoved,
             format!(
@@ -149,15 +156,6 @@ fn with_note(reason: Reason, note: &str) -> Event {
         note: Some(printable_bytes(note, MAX_NOTE)),
         action: action.into(),
         secondary: None,
-    }
-}
-
-/// `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.
-fn written(taint: &Taint) -> String {
-    let Taint { key, effect, .. } = taint;
-    match taint.value.as_deref().unwrap_or_default() {
-        "" => format!("{key}:{effect}"),
-        value => format!("{key}={value}:{effect}"),
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::{self, error::SendError};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use crate::blocking::joined;
 use crate::config::{self, Configuration, Problems};
@@ -50,7 +50,7 @@ impl Loaded {
     pub fn from_file(path: &Path) -> Result<Self, Problems> {
         let text = config::read(path)?;
         Ok(Self {
-            configuration: config::parse_file(path, &text)?,
+            configuration: parse(path, &text)?,
             status: status(path.display().to_string(), Some(sha256(&text))),
         })
     }
@@ -124,7 +124,18 @@ fn look(path: &Path, active: &str) -> Look {
     if sha256 == active {
         return Ok(None);
     }
-    Ok(Some((config::parse_file(path, &text)?, sha256)))
+    Ok(Some((parse(path, &text)?, sha256)))
+}
+
+/// Logs the warnings about a valid text.
+fn parse(path: &Path, text: &str) -> Result<Configuration, Problems> {
+    let configuration = config::parse_file(path, text)?;
+    let warnings = config::warnings(path, text).map(|warnings| warnings.to_string());
+    for line in warnings.iter().flat_map(|warnings| warnings.lines()) {
+        let problem = line.replacen("warning: ", "", 1);
+        warn!(problem, "the configuration file is valid, with a warning");
+    }
+    Ok(configuration)
 }
 
 struct Followed {

@@ -5,8 +5,11 @@ mod decide;
 mod decision;
 mod event;
 mod lapse;
+mod left_taint;
+mod own_taints;
 pub mod publication;
 mod published_condition;
+mod put_backs;
 mod retaint_timer;
 mod taint_presence;
 
@@ -18,10 +21,14 @@ use crate::gate::State;
 use crate::node::patch::Action;
 use crate::node::view::NodeView;
 use crate::rate_limit::TokenBucket;
+use crate::taint::TaintMatcher;
 pub use decision::Decision;
 pub use event::{Notification, RuleEvent};
 use lapse::Lapse;
+pub use left_taint::{Left, LeftTaint};
+pub use own_taints::OwnTaints;
 pub use published_condition::PublishedCondition;
+pub use put_backs::{PutBacks, TakenOff};
 use retaint_timer::RetaintTimer;
 use taint_presence::TaintPresence;
 
@@ -29,6 +36,7 @@ use taint_presence::TaintPresence;
 #[derive(Debug)]
 pub struct RuleState {
     rule: Rule,
+    own_taints: OwnTaints,
     decision: Decision,
     /// The Node that the decision is about.
     uid: Option<String>,
@@ -49,6 +57,7 @@ impl RuleState {
     /// Nothing is known yet. `boot`: the one that this process has come up with, if it has.
     pub fn new(rule: Rule, boot: Option<Boot>) -> Self {
         Self {
+            own_taints: OwnTaints::new(&rule),
             rule,
             decision: Decision::NoNode,
             uid: None,
@@ -65,6 +74,21 @@ impl RuleState {
 
     pub fn rule(&self) -> &Rule {
         &self.rule
+    }
+
+    /// The taints that the rule removes.
+    pub fn own_taints(&self) -> &OwnTaints {
+        &self.own_taints
+    }
+
+    /// `retaint` only removes what it has put back before. Nobody would be there to remove a taint again.
+    pub fn never_put_back(&mut self) {
+        self.own_taints.never_put_back();
+    }
+
+    /// The rule removes this `taint` too, as long as the Node has it. An earlier rule of the same name has put it back.
+    pub fn adopt(&mut self, taint: TaintMatcher) {
+        self.own_taints.adopt(taint);
     }
 
     /// The decision of the last [`Self::step`].
@@ -92,7 +116,7 @@ impl RuleState {
         match decision {
             Decision::NotSelected => false,
             decision if decision.is_absent() => {
-                self.rule.retaint.is_some() || self.rule.publish_condition.is_some()
+                self.own_taints.to_put_back().is_some() || self.rule.publish_condition.is_some()
             }
             _ => true,
         }
@@ -142,6 +166,7 @@ impl RuleState {
         if self.rule.retaint.is_none() {
             self.retaint_timer.forget_boot();
         }
+        self.own_taints.follow(&rule);
         self.rule = rule;
         self.observe(now, gates);
         // A change that another version wanted is not written before this version has decided.
@@ -165,6 +190,9 @@ impl RuleState {
         } else {
             self.decision
         };
+        if let Some(node) = node {
+            self.own_taints.observe(node, recreated);
+        }
         let seen = node.map_or(Decision::NoNode, |node| self.look_at(node));
         let comes_back = before.is_absent() && seen.is_tainted();
         let gates_start = !self.has_use_for_gates(before) && self.has_use_for_gates(seen);
@@ -176,6 +204,10 @@ impl RuleState {
         }
         if self.is_stable(now) {
             self.lapse.end();
+            self.retaint_timer.arm();
+        }
+        if seen == Decision::NotSelected {
+            // What is put back there stays no longer than that.
             self.retaint_timer.arm();
         }
         if seen != Decision::Waiting {

@@ -94,6 +94,16 @@ impl TaintMatcher {
         }
     }
 
+    /// What matches `taint` and no other.
+    pub fn exactly(taint: &Taint) -> Option<Self> {
+        let mut effects = Effect::ALL.into_iter();
+        Some(Self {
+            key: taint.key.clone(),
+            value: Some(taint.value.clone().unwrap_or_default()),
+            effect: Some(effects.find(|effect| effect.as_str() == taint.effect)?),
+        })
+    }
+
     /// Whether some taint could match both.
     pub fn overlaps(&self, other: &Self) -> bool {
         fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
@@ -119,8 +129,30 @@ impl fmt::Display for TaintMatcher {
     }
 }
 
+/// `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.
+pub fn written(taint: &Taint) -> String {
+    let Taint { key, effect, .. } = taint;
+    match taint.value.as_deref().unwrap_or_default() {
+        "" => format!("{key}:{effect}"),
+        value => format!("{key}={value}:{effect}"),
+    }
+}
+
+/// The prefixes of keys with which cluster-autoscaler counts a node as not started, and so as unready, however old it is
+/// (`IsStartupTaint` and `FilterOutNodesWithStartupTaints`, cluster-autoscaler `utils/taints/taints.go`).
+const STARTUP_PREFIXES: [&str; 2] = [
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+];
+
+/// The name in a key with one of [`STARTUP_PREFIXES`].
+pub(crate) fn startup_name(key: &str) -> Option<&str> {
+    let mut prefixes = STARTUP_PREFIXES.into_iter();
+    prefixes.find_map(|prefix| key.strip_prefix(prefix))
+}
+
 /// For the schema: keys in [`OWNED`] domains.
-fn refuse_owned(key: &mut Schema) {
+pub(crate) fn refuse_owned(key: &mut Schema) {
     let domains = OWNED.map(|(domain, _)| domain.replace('.', r"\."));
     let owned = format!("^({})/", domains.join("|"));
     key.insert("not".into(), json!({"pattern": owned}));

@@ -13,7 +13,8 @@ pub(super) struct PartialRule<'t> {
     pub(super) node_selector: Option<BTreeMap<String, String>>,
     pub(super) gates: Vec<Gate>,
     pub(super) taint: Option<(Cursor<'t>, TaintMatcher)>,
-    pub(super) retaint: Option<Cursor<'t>>,
+    /// The taint of `retaint`.
+    pub(super) put_back: Option<(Cursor<'t>, TaintMatcher)>,
     /// The type of the condition that the rule publishes.
     pub(super) published: Option<(Cursor<'t>, String)>,
 }
@@ -41,14 +42,34 @@ fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
         ));
     }
     // A rule puts back taints of one effect only, so equal keys are enough.
-    if let Some((at, key)) = rule.put_back()
+    if let Some((at, taint)) = &rule.put_back
         && let Some((other, _)) = others()
-            .filter_map(PartialRule::put_back)
-            .find(|(_, other)| *other == key)
+            .filter_map(|other| other.put_back.as_ref())
+            .find(|(_, other)| other.key == taint.key)
     {
         at.report_key(format!(
             "puts back the same taint as the rule in line {}: a Node has one taint of a key and effect, whatever its value; \
              use retaint in one of them only, {REMEDY}",
+            other.line()
+        ));
+    }
+    if let Some((at, taint)) = rule.own_put_back()
+        && let Some((other, _)) = others()
+            .filter_map(|other| other.taint.as_ref())
+            .find(|(_, other)| taint.overlaps(other))
+    {
+        at.report_key(format!(
+            "puts back a taint that the rule in line {} removes; name another key, {REMEDY}",
+            other.line()
+        ));
+    }
+    if let Some((at, taint)) = &rule.taint
+        && let Some((other, _)) = others()
+            .filter_map(PartialRule::own_put_back)
+            .find(|(_, other)| taint.overlaps(other))
+    {
+        at.report_key(format!(
+            "can match the taint that the retaint in line {} puts back; name another key, {REMEDY}",
             other.line()
         ));
     }
@@ -132,10 +153,11 @@ impl PartialRule<'_> {
         selectors.is_some_and(|(one, other)| agree(one, other))
     }
 
-    /// The key of the taint that the rule puts back.
-    fn put_back(&self) -> Option<(&Cursor<'_>, &str)> {
+    /// The taint of `retaint`, if its key is not that of the rule's taint.
+    fn own_put_back(&self) -> Option<&(Cursor<'_>, TaintMatcher)> {
         let (_, taint) = self.taint.as_ref()?;
-        Some((self.retaint.as_ref()?, &taint.key))
+        let put_back = self.put_back.as_ref();
+        put_back.filter(|(_, put_back)| put_back.key != taint.key)
     }
 
     fn waits_for(&self) -> impl Iterator<Item = &NodeCondition> {

@@ -71,6 +71,12 @@ pub fn parse_file(path: &Path, text: &str) -> Result<Configuration, Problems> {
     parse(text).map_err(|problems| problems.in_file(path))
 }
 
+/// What is valid in the text of a configuration file and worth a warning. There is none in an invalid text.
+pub fn warnings(path: &Path, text: &str) -> Option<Problems> {
+    let (_, warnings) = read::document_with_warnings(text, Configuration::read).ok()?;
+    (!warnings.is_empty()).then(|| warnings.in_file(path))
+}
+
 /// Reads the text of a configuration file.
 pub fn read(path: &Path) -> Result<String, Problems> {
     small_file::read_text(path).map_err(|message| Problems::of_the_whole(message).in_file(path))

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::gate::run::GateStatus;
-use crate::status::{ApiStatus, ConfigurationStatus, NodeStatus, PolicyStatus, RuleStatus, Status};
+use crate::status::{
+    ApiStatus, ConfigurationStatus, LeftTaintStatus, NodeStatus, PolicyStatus, RuleStatus, Status,
+};
 use crate::text::printable;
 
 /// The query of a page that reloads itself. By default it does not: a person who reads slowly, selects text or uses a
@@ -79,6 +81,9 @@ fn whole(status: &Status, now: Timestamp) -> Markup {
             (configuration(&status.configuration, now))
             (api(&status.api, now))
             (policy(&status.policy))
+            @for left in &status.left_taints {
+                (fact("Left taint", &left_taint(left)))
+            }
         }
         @for (index, rule) in rules() {
             section {
@@ -150,6 +155,13 @@ fn policy(policy: &PolicyStatus) -> Markup {
     )
 }
 
+fn left_taint(left: &LeftTaintStatus) -> Markup {
+    html! {
+        code { (shown(&left.taint)) } " of " (shown(&left.rule)) " " (mark("alarm", left.reason)) " " (left.message)
+        @if let Some(denied) = &left.denied { ": " (shown(denied)) }
+    }
+}
+
 fn heading(rule: &RuleStatus) -> Markup {
     html! {
         (shown(&rule.name)) " "
@@ -164,6 +176,9 @@ fn heading(rule: &RuleStatus) -> Markup {
 fn facts(rule: &RuleStatus, now: Timestamp) -> Markup {
     html! {
         (fact("Taint", &html! { code { (shown(&rule.taint)) } }))
+        @if let Some(taint) = &rule.retaint_taint {
+            (fact("Taint of retaint", &html! { code { (shown(taint)) } }))
+        }
         (fact("Decision", &html! { (rule.decision) ": " (rule.meaning) " — since " (then(rule.since, now)) }))
         @if rule.overdue {
             (fact("Deadline", &html! { "the taint has been there for longer than the rule's deadline" }))

@@ -247,9 +247,7 @@ fn is_forbidden(error: &ApiError) -> bool {
 fn wanted(rules: &[RuleRunner]) -> Wanted<'_> {
     let mut wanted = Wanted::default();
     for rule in rules {
-        if let Some(action) = rule.state.wants() {
-            wanted.add(action, &rule.state.rule().taint);
-        }
+        rule.state.add_wanted(&mut wanted);
     }
     wanted
 }

@@ -16,10 +16,19 @@ pub(crate) fn document<T>(
     text: &str,
     read: impl FnOnce(&Cursor<'_>) -> Option<T>,
 ) -> Result<T, Problems> {
+    document_with_warnings(text, read).map(|(value, _)| value)
+}
+
+/// The same, with what is valid and worth a warning.
+pub(crate) fn document_with_warnings<T>(
+    text: &str,
+    read: impl FnOnce(&Cursor<'_>) -> Option<T>,
+) -> Result<(T, Problems), Problems> {
     let node = tree::read(text).map_err(|problem| Problems::new(vec![problem]))?;
     let source = Source {
         text,
         problems: RefCell::default(),
+        warnings: RefCell::default(),
     };
     let value = read(&Cursor {
         source: &source,
@@ -30,7 +39,7 @@ pub(crate) fn document<T>(
     });
     let problems = source.problems.take();
     match value {
-        Some(value) if problems.is_empty() => Ok(value),
+        Some(value) if problems.is_empty() => Ok((value, Problems::new(source.warnings.take()))),
         _ => Err(Problems::new(problems)),
     }
 }
@@ -39,6 +48,7 @@ pub(crate) fn document<T>(
 struct Source<'t> {
     text: &'t str,
     problems: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<Problem>>,
 }
 
 /// A value in the tree.
@@ -97,6 +107,14 @@ impl<'t> Cursor<'t> {
         self.source.problems.borrow_mut().push(Problem {
             place: node.map(|node| (node.defined.line(), node.defined.column())),
             message: format!("{path}{separator}{message}"),
+        });
+    }
+
+    /// A warning about the field.
+    pub(crate) fn warn_key(&self, message: impl AsRef<str>) {
+        self.source.warnings.borrow_mut().push(Problem {
+            place: Some(self.place()),
+            message: format!("warning: {}: {}", self.path, message.as_ref()),
         });
     }
 

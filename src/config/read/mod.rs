@@ -10,7 +10,7 @@ mod fields;
 mod problem;
 mod tree;
 
-pub(super) use cursor::{Cursor, document};
+pub(super) use cursor::{Cursor, document, document_with_warnings};
 pub(super) use fields::{Fields, Names};
 pub use problem::Problems;
 pub(super) use tree::Value;

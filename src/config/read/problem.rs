@@ -11,7 +11,7 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-/// Everything that is wrong with a text or a file, from top to bottom; never empty.
+/// Everything that is wrong with a text or a file, or worth a warning, from top to bottom. As an error, it is never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems {
     file: Option<PathBuf>,
@@ -25,6 +25,10 @@ impl Problems {
             file: None,
             problems,
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.problems.is_empty()
     }
 
     /// One problem of the text as a whole.

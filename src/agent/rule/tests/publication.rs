@@ -79,7 +79,7 @@ async fn without_a_node_no_write_is_due_at_any_time() {
 #[tokio::test]
 async fn the_failure_to_write_a_condition_is_in_the_status_until_nothing_is_left_to_write() {
     let now = Instant::now();
-    let failure = |rule: &RuleRunner| rule.status().publish_failure;
+    let failure = |rule: &RuleRunner| rule.status(&[]).publish_failure;
     let refused_rule = || {
         let rule = refused_rule(now);
         assert_eq!(failure(&rule).as_deref(), Some("403: no"));
@@ -105,7 +105,7 @@ async fn another_condition_has_not_failed_and_waits_for_nothing() {
     let mut rule = refused_rule(now);
     let other = "readiness.k8s.io/StorageReady";
     publish(&mut rule, now, other);
-    assert_eq!(rule.status().publish_failure, None);
+    assert_eq!(rule.status(&[]).publish_failure, None);
     let next = next(&mut rule, now, Some(&with_condition(None)));
     assert!(matches!(next, Next::Send(write) if write.kind == other));
 }
