@@ -32,6 +32,9 @@ pub enum Exit {
     Usage = 2,
     /// `check`: not ready. `wait`, `run --once`: not ready in time, or stopped by a signal before that.
     NotReady = 3,
+    /// `run --once`: no rule for this Node is left with anything to do, but the Node has a taint that a rule names. To try
+    /// again changes nothing before the labels of the Node or the configuration change.
+    Left = 4,
 }
 
 impl From<Exit> for ExitCode {
@@ -47,7 +50,7 @@ impl From<Exit> for ExitCode {
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Exit codes: 0 done; 1 failed; 2 bad usage, configuration or credentials; 3 not ready, or not ready in time."
+    after_help = "Exit codes: 0 done; 1 failed; 2 bad usage, configuration or credentials; 3 not ready, or not ready in time; 4 run --once: a configured taint stays, because no rule for it selects the Node."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -156,7 +159,8 @@ pub struct RunArgs {
     /// off with --once].
     #[arg(long, env = "UNTAINT_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<Listen>,
-    /// Exit with code 0 when every configured taint has been gone for --settle.
+    /// Exit with code 0 when every configured taint has been gone for --settle, or with code 4 if a configured taint is there
+    /// and no rule selects this Node.
     #[arg(long, env = "UNTAINT_ONCE")]
     pub once: bool,
     /// How long the taints must be gone before --once exits.

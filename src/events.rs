@@ -2,12 +2,12 @@
 
 mod publisher;
 
-use k8s_openapi::api::core::v1::Taint;
 use kube::runtime::events::{Event, EventType};
 
 use crate::config::DeadlineAction;
 use crate::node::patch::Action;
 use crate::rule::{Notification, RuleEvent, wait_in_words};
+use crate::taint::written;
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
 
@@ -84,6 +84,13 @@ pub fn event(notification: &Notification) -> Option<Event> {
                 "Removed the taint {} (rule {rule}){}",
                 written(taint),
                 wait_in_words(notification.waited_seconds(), last_gate.as_deref())
+            ),
+        ),
+        RuleEvent::TakenOff { taint } => (
+            Reason::TaintRemoved,
+            format!(
+                "Removed the taint {}, which untaint had put back (rule {rule}): no rule removes it from this Node any more",
+                written(taint)
             ),
         ),
         RuleEvent::RemovedUnanswered => (
@@ -167,15 +174,6 @@ fn with_note(reason: Reason, note: &str) -> Event {
         note: Some(printable_bytes(note, MAX_NOTE)),
         action: action.into(),
         secondary: None,
-    }
-}
-
-/// `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.
-fn written(taint: &Taint) -> String {
-    let Taint { key, effect, .. } = taint;
-    match taint.value.as_deref().unwrap_or_default() {
-        "" => format!("{key}:{effect}"),
-        value => format!("{key}={value}:{effect}"),
     }
 }
 

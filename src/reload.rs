@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::{self, error::SendError};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use crate::bind_mount::deleted;
 use crate::blocking::joined;
-use crate::config::{self, Configuration, Problems};
+use crate::config::{self, Configuration, Problems, SourceFile};
 use crate::fs_watch::FsWatch;
 use crate::incident::Incident;
 use crate::rate_limit::TokenBucket;
@@ -53,7 +53,7 @@ impl Loaded {
     pub fn from_files(paths: &[PathBuf]) -> Result<Self, Problems> {
         let files = config::read(paths)?;
         Ok(Self {
-            configuration: config::parse_files(&files)?,
+            configuration: parse(&files)?,
             status: status(config::names(paths), Some(config::hash(&files))),
         })
     }
@@ -155,7 +155,18 @@ fn look(paths: &[PathBuf], active: &str) -> Look {
     if sha256 == active {
         return Ok(None);
     }
-    Ok(Some((config::parse_files(&files)?, sha256)))
+    Ok(Some((parse(&files)?, sha256)))
+}
+
+/// Logs the warnings about valid files.
+fn parse(files: &[SourceFile]) -> Result<Configuration, Problems> {
+    let configuration = config::parse_files(files)?;
+    let warnings = config::warnings(files).map(|warnings| warnings.to_string());
+    for line in warnings.iter().flat_map(|warnings| warnings.lines()) {
+        let problem = line.replacen("warning: ", "", 1);
+        warn!(problem, "the configuration file is valid, with a warning");
+    }
+    Ok(configuration)
 }
 
 struct Followed {

@@ -4,9 +4,13 @@ mod changes;
 mod decide;
 mod decision;
 mod event;
+mod lapse;
+mod left_taint;
+mod own_taints;
 mod pause;
 pub mod publication;
 mod published_condition;
+mod put_backs;
 mod retaint_timer;
 mod taint_presence;
 
@@ -21,8 +25,12 @@ use crate::rate_limit::TokenBucket;
 use crate::taint::TaintMatcher;
 pub use decision::Decision;
 pub use event::{Notification, RuleEvent, wait_in_words};
+use lapse::Lapse;
+pub use left_taint::{Left, LeftTaint};
+pub use own_taints::OwnTaints;
 pub use pause::{BEAT, Pause};
 pub use published_condition::PublishedCondition;
+pub use put_backs::{PutBacks, TakenOff};
 use retaint_timer::RetaintTimer;
 use taint_presence::TaintPresence;
 
@@ -30,6 +38,7 @@ use taint_presence::TaintPresence;
 #[derive(Debug)]
 pub struct RuleState {
     rule: Rule,
+    own_taints: OwnTaints,
     decision: Decision,
     /// The Node that the decision is about.
     uid: Option<String>,
@@ -38,6 +47,7 @@ pub struct RuleState {
     open_since: Option<Instant>,
     /// When the last pause of the process ended.
     paused_at: Option<Instant>,
+    lapse: Lapse,
     retaint_timer: RetaintTimer,
     taint_presence: TaintPresence,
     tokens: TokenBucket,
@@ -53,12 +63,14 @@ impl RuleState {
     /// Nothing is known yet. `boot`: the one that this process has come up with, if it has.
     pub fn new(rule: Rule, boot: Option<Boot>) -> Self {
         Self {
+            own_taints: OwnTaints::new(&rule),
             rule,
             decision: Decision::NoNode,
             uid: None,
             round: 0,
             open_since: None,
             paused_at: None,
+            lapse: Lapse::default(),
             retaint_timer: RetaintTimer::new(boot),
             taint_presence: TaintPresence::default(),
             tokens: TokenBucket::WRITES,
@@ -70,6 +82,21 @@ impl RuleState {
 
     pub fn rule(&self) -> &Rule {
         &self.rule
+    }
+
+    /// The taints that the rule removes.
+    pub fn own_taints(&self) -> &OwnTaints {
+        &self.own_taints
+    }
+
+    /// `retaint` only removes what it has put back before. Nobody would be there to remove a taint again.
+    pub fn never_put_back(&mut self) {
+        self.own_taints.never_put_back();
+    }
+
+    /// The rule removes this `taint` too, as long as the Node has it. An earlier rule of the same name has put it back.
+    pub fn adopt(&mut self, taint: TaintMatcher) {
+        self.own_taints.adopt(taint);
     }
 
     /// The decision of the last [`Self::step`].
@@ -97,7 +124,7 @@ impl RuleState {
         match decision {
             Decision::NotSelected => false,
             decision if decision.is_absent() => {
-                self.rule.retaint.is_some() || self.rule.publish_condition.is_some()
+                self.own_taints.to_put_back().is_some() || self.rule.publish_condition.is_some()
             }
             _ => true,
         }
@@ -106,6 +133,7 @@ impl RuleState {
     /// Records the state of the gates together in this [`Self::round`]. The caller reports every change at once.
     pub fn observe(&mut self, now: Instant, gates: State) {
         self.open_since = (gates == State::Open).then(|| self.open_since.unwrap_or(now));
+        self.lapse.observe(now, gates);
         self.retaint_timer.observe(now, gates);
     }
 
@@ -126,6 +154,11 @@ impl RuleState {
         self.open_since.map(|since| since + self.rule.stable_for)
     }
 
+    /// Whether a condition that was published while every gate was open for `stableFor` has become untrue since.
+    pub fn has_lapsed(&self) -> bool {
+        self.lapse.has_lapsed()
+    }
+
     /// Since when the taint has been there; `None` while it is absent.
     pub fn seen_since(&self) -> Option<Instant> {
         self.taint_presence.since()
@@ -140,6 +173,7 @@ impl RuleState {
         if self.rule.retaint.is_none() {
             self.retaint_timer.forget_boot();
         }
+        self.own_taints.follow(&rule);
         self.rule = rule;
         self.observe(now, gates);
         // A change that another version wanted is not written before this version has decided.
@@ -163,6 +197,9 @@ impl RuleState {
         } else {
             self.decision
         };
+        if let Some(node) = node {
+            self.own_taints.observe(node, recreated);
+        }
         let seen = node.map_or(Decision::NoNode, |node| self.look_at(node));
         let comes_back = before.is_absent() && seen.is_tainted();
         let gates_start = !self.has_use_for_gates(before) && self.has_use_for_gates(seen);
@@ -173,6 +210,11 @@ impl RuleState {
             self.observe(now, State::Open);
         }
         if self.is_stable(now) {
+            self.lapse.end();
+            self.retaint_timer.arm();
+        }
+        if seen == Decision::NotSelected {
+            // What is put back there stays no longer than that.
             self.retaint_timer.arm();
         }
         if seen != Decision::Waiting {

@@ -19,6 +19,8 @@ pub struct Status {
     pub waits_for: Option<String>,
     /// In the order of the configuration.
     pub rules: Vec<RuleStatus>,
+    /// The taints of the Node that rules name or have put back, and that no rule removes.
+    pub left_taints: Vec<LeftTaintStatus>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,12 +76,32 @@ impl PolicyStatus {
     pub const WORDS: [&'static str; 4] = ["held", "not-held", "unknown", "unchecked"];
 }
 
+/// See [`crate::rule::LeftTaint`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftTaintStatus {
+    /// `KEY[=VALUE]:EFFECT`.
+    pub taint: String,
+    /// The name of the rule that has put it back, or that names it.
+    pub rule: String,
+    /// One word.
+    pub reason: &'static str,
+    /// What the word means, and what to do.
+    pub message: &'static str,
+    /// The server's message while it refuses to let untaint take the taint off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleStatus {
     pub name: String,
     /// `KEY[=VALUE][:EFFECT]`.
     pub taint: String,
+    /// The taint that `retaint` puts back, if its key is not that of `taint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retaint_taint: Option<String>,
     /// See [`crate::rule::Decision`].
     pub decision: &'static str,
     pub meaning: &'static str,

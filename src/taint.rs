@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::syntax::{Form, LABEL_VALUE, QUALIFIED_NAME};
 use crate::text::quoted;
 
+pub(crate) use owners::refuse as refuse_owned;
 pub use owners::{OWNERS, Owner};
 
 /// The effects that the API server accepts.
@@ -80,6 +81,16 @@ impl TaintMatcher {
         }
     }
 
+    /// What matches `taint` and no other.
+    pub fn exactly(taint: &Taint) -> Option<Self> {
+        let mut effects = Effect::ALL.into_iter();
+        Some(Self {
+            key: taint.key.clone(),
+            value: Some(taint.value.clone().unwrap_or_default()),
+            effect: Some(effects.find(|effect| effect.as_str() == taint.effect)?),
+        })
+    }
+
     /// Whether some taint could match both.
     pub fn overlaps(&self, other: &Self) -> bool {
         fn agree<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
@@ -103,6 +114,28 @@ impl fmt::Display for TaintMatcher {
         }
         Ok(())
     }
+}
+
+/// `KEY[=VALUE]:EFFECT`, as `kubectl taint` writes it.
+pub fn written(taint: &Taint) -> String {
+    let Taint { key, effect, .. } = taint;
+    match taint.value.as_deref().unwrap_or_default() {
+        "" => format!("{key}:{effect}"),
+        value => format!("{key}={value}:{effect}"),
+    }
+}
+
+/// The prefixes of keys with which cluster-autoscaler counts a node as not started, and so as unready, however old it is
+/// (`IsStartupTaint` and `FilterOutNodesWithStartupTaints`, cluster-autoscaler `utils/taints/taints.go`).
+const STARTUP_PREFIXES: [&str; 2] = [
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+];
+
+/// The name in a key with one of [`STARTUP_PREFIXES`].
+pub(crate) fn startup_name(key: &str) -> Option<&str> {
+    let mut prefixes = STARTUP_PREFIXES.into_iter();
+    prefixes.find_map(|prefix| key.strip_prefix(prefix))
 }
 
 /// Reads `KEY[=VALUE][:EFFECT]`, as `kubectl taint` writes it. `KEY=` asks for the empty value, `KEY` for any.

@@ -6,6 +6,7 @@ mod node_watch;
 mod notifier;
 mod once;
 mod pause;
+mod put_backs;
 mod reload;
 mod requests;
 mod rule;
@@ -33,8 +34,9 @@ use crate::node;
 use crate::node::self_check::SelfCheck;
 use crate::node::view::{Latest, NodeView};
 use crate::node::writes::Writes;
+use crate::rate_limit::TokenBucket;
 use crate::reload::{Loaded, Reload};
-use crate::rule::RuleState;
+use crate::rule::{PutBacks, RuleState};
 use crate::status::{ConfigurationStatus, Status};
 use conditions::ConditionWrites;
 use connection::Connection;
@@ -109,6 +111,9 @@ struct Agent<'a> {
     freshness: NodeFreshness,
     node_seen: bool,
     writes: Writes,
+    put_backs: PutBacks,
+    /// Labels that flap must not fill the log.
+    left_allowance: TokenBucket,
     condition_writes: ConditionWrites,
     /// `None`: switched off.
     self_check: Option<SelfCheck>,
@@ -160,6 +165,8 @@ impl<'a> Agent<'a> {
             freshness: NodeFreshness::default(),
             node_seen: false,
             writes: Writes::default(),
+            put_backs: PutBacks::default(),
+            left_allowance: TokenBucket::LOG_LINES,
             condition_writes: ConditionWrites::default(),
             self_check,
             once: options.once.map(Once::new),
@@ -226,6 +233,7 @@ impl<'a> Agent<'a> {
     /// All rules decide, except those whose taint is in the change under way: only the answer shows whether the agent changed
     /// the taint.
     fn step(&mut self, now: Instant) {
+        self.update_put_backs(now);
         let snapshot = NodeSnapshot {
             node: self.latest.get().cloned(),
             watching: self.connection.is_watching(),

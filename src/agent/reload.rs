@@ -22,6 +22,7 @@ impl Agent<'_> {
                 info!(source, sha256, "reloaded the configuration");
                 self.configuration = status;
                 self.follow(configuration, None);
+                self.update_put_backs(Instant::now());
                 self.writes.forget_denials();
                 self.cancel_unwanted_change();
                 self.cancel_unwanted_condition();
@@ -57,10 +58,6 @@ impl Agent<'_> {
         }
         for mut rule in configuration.rules {
             rule.dry_run |= self.options.dry_run;
-            if self.once.is_some() {
-                // Nobody would be there to remove the taint again.
-                rule.retaint = None;
-            }
             let is_same = |known: &RuleRunner| known.state.rule().is_same(&rule);
             let known = followed.iter().position(is_same);
             let known = known.map(|index| followed.swap_remove(index));
@@ -76,7 +73,11 @@ impl Agent<'_> {
             } else {
                 self.notifier.counters.begin(&rule.name);
                 let (context, notifier) = (self.context.clone(), self.notifier.clone());
-                RuleRunner::new(rule, boot, context, notifier)
+                let mut runner = RuleRunner::new(rule, boot, context, notifier);
+                if self.once.is_some() {
+                    runner.state.never_put_back();
+                }
+                runner
             });
         }
     }

@@ -19,7 +19,7 @@ use crate::node::view::NodeView;
 use crate::node::writes::Denied;
 use crate::rate_limit::TokenBucket;
 use crate::rule::publication::{ConditionWrite, Publication};
-use crate::rule::{Decision, Notification, PublishedCondition, RuleEvent, RuleState};
+use crate::rule::{Decision, LeftTaint, Notification, PublishedCondition, RuleEvent, RuleState};
 use crate::status::{LastRemoval, RuleStatus};
 
 pub(super) struct RuleRunner {
@@ -159,12 +159,13 @@ impl RuleRunner {
         if rule.dry_run || !self.state.runs_gates() || !self.gates.are_evaluated() {
             return None;
         }
-        Some(PublishedCondition::new(
+        let condition = PublishedCondition::new(
             &condition.kind,
             self.gates.state(),
             self.state.is_stable(now),
             &self.gates.waits_for(),
-        ))
+        );
+        Some(condition.after(self.state.has_lapsed()))
     }
 
     /// Whether the rule writes the condition of this type.
@@ -186,14 +187,19 @@ impl RuleRunner {
         }
     }
 
-    pub(super) fn status(&self) -> RuleStatus {
+    /// `left`: the taints of the Node that no rule removes.
+    pub(super) fn status(&self, left: &[LeftTaint]) -> RuleStatus {
         let (rule, decision) = (self.state.rule(), self.state.decision());
+        let is_own = |left: &LeftTaint| {
+            left.rule == rule.name || self.state.own_taints().include(&left.taint)
+        };
         RuleStatus {
             name: rule.name.clone(),
             taint: rule.taint.to_string(),
+            retaint_taint: rule.taints().nth(1).map(|taint| taint.to_string()),
             decision: decision.as_str(),
             meaning: decision.meaning(),
-            done: self.state.is_done(),
+            done: self.state.is_done() && !left.iter().any(is_own),
             since: self.since,
             overdue: self.state.is_overdue(),
             dry_run: rule.dry_run,
@@ -237,6 +243,7 @@ impl RuleRunner {
                     self.last_put_back = Some(Timestamp::now());
                     true
                 }
+                RuleEvent::TakenOff { .. } => true,
             };
             self.notifier.notify(&notification, is_reported);
         }
@@ -249,7 +256,7 @@ impl RuleRunner {
         let rule = self.state.rule();
         Notification {
             rule: rule.name.clone(),
-            taint: rule.taint.to_string(),
+            taint: self.state.own_taints().shown().to_string(),
             dry_run: rule.dry_run,
             node_uid: self.state.uid().map(str::to_owned),
             waits_for: self.state.waits_for(self.gates.waits_for()),

@@ -9,18 +9,25 @@ use super::rule::RuleRunner;
 use crate::api::ApiError;
 use crate::node::patch::{Change, Wanted};
 use crate::node::self_check::SelfCheck;
+use crate::node::view::NodeView;
 use crate::node::writes::{Denied, Request};
 use crate::node::{self, Answer, Next};
+use crate::rule::PutBacks;
 
 impl Agent<'_> {
     pub(super) fn send_taints(&mut self, now: Instant) {
         if !self.slots.taints.is_idle() {
             return;
         }
-        let wanted = wanted(&self.rules, self.self_check.as_ref());
-        let next = self.latest.get().map_or(Next::Wait(None), |node| {
+        let node = self.latest.get();
+        let wanted = wanted(&self.rules, self.self_check.as_ref(), &self.put_backs, node);
+        let next = node.map_or(Next::Wait(None), |node| {
             self.writes.next(now, node, &wanted)
         });
+        if let Next::Send(Request::Patch(change)) = &next {
+            let rules = self.rules.iter().map(|rule| &rule.state);
+            self.put_backs.sent(change, rules);
+        }
         let (api, name) = (self.api, &self.options.node_name);
         self.slots.taints.send_or_wait(next, |request| {
             let change = request.change().cloned();
@@ -38,6 +45,9 @@ impl Agent<'_> {
         match request {
             Request::Patch(change) => {
                 let denied = self.writes.patched(now, change, &answer);
+                for taken_off in self.put_backs.answered(change, &answer) {
+                    self.taken_off(taken_off);
+                }
                 match &answer {
                     Ok(node) => {
                         self.connection.request_succeeded();
@@ -57,10 +67,12 @@ impl Agent<'_> {
                 self.observe_answer(&change.uid, answer);
             }
             Request::Get(uid) => {
-                let wanted = wanted(&self.rules, self.self_check.as_ref());
+                let node = self.latest.get();
+                let wanted = wanted(&self.rules, self.self_check.as_ref(), &self.put_backs, node);
                 let denied = self.writes.got(now, &wanted, &answer);
                 match &answer {
                     Ok(node) => {
+                        self.put_backs.read(node);
                         for rule in &mut self.rules {
                             rule.state.read(node);
                         }
@@ -86,8 +98,9 @@ impl Agent<'_> {
     }
 
     fn denied(&mut self, now: Instant, denied: &[Denied]) {
-        for rule in &mut self.rules {
-            for denied in denied {
+        for denied in denied {
+            self.denied_to_take_off(denied);
+            for rule in &mut self.rules {
                 rule.denied(now, denied);
             }
         }
@@ -101,7 +114,8 @@ impl Agent<'_> {
 
     /// The agent asks the rules before every request, so nothing else can remain of what a removed rule wanted.
     pub(super) fn cancel_unwanted_change(&mut self) {
-        let wanted = wanted(&self.rules, self.self_check.as_ref());
+        let node = self.latest.get();
+        let wanted = wanted(&self.rules, self.self_check.as_ref(), &self.put_backs, node);
         let is_wanted = |request: &Request| {
             let change = request.change();
             change.is_none_or(|change| wanted.includes(change))
@@ -110,20 +124,28 @@ impl Agent<'_> {
         if let Some(Request::Patch(change)) = canceled {
             info!("canceled a change that no rule wants any more");
             self.writes.canceled();
+            self.put_backs.unanswered(&change);
             self.unanswered(&change);
         }
     }
 }
 
 /// The changes that wait only for their write.
-fn wanted<'r>(rules: &'r [RuleRunner], self_check: Option<&'r SelfCheck>) -> Wanted<'r> {
+fn wanted<'r>(
+    rules: &'r [RuleRunner],
+    self_check: Option<&'r SelfCheck>,
+    put_backs: &'r PutBacks,
+    node: Option<&NodeView>,
+) -> Wanted<'r> {
     let mut wanted = Wanted::default();
+    let orphans = node
+        .into_iter()
+        .flat_map(|node| put_backs.to_take_off(node));
+    wanted.remove.extend(orphans);
     let added_by_check = self_check.and_then(SelfCheck::taint_to_remove);
     wanted.remove.extend(added_by_check);
     for state in rules.iter().map(|rule| &rule.state) {
-        if let Some(action) = state.wants() {
-            wanted.add(action, &state.rule().taint);
-        }
+        state.add_wanted(&mut wanted);
     }
     wanted
 }

@@ -78,6 +78,11 @@ async fn print(text: impl Into<String>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Prints to standard error. If that fails, nobody can be told.
+async fn print_error(text: String) {
+    let _ = run_blocking(move || writeln!(io::stderr(), "{text}")).await;
+}
+
 /// Runs `work` on another thread: it may block without end, and signals and time-outs must still end the program.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     joined(&mut spawn_blocking(work)).await
@@ -135,7 +140,7 @@ impl Failure {
     async fn report(self) -> Exit {
         match self {
             Self::Usage(error) => {
-                let _ = run_blocking(move || writeln!(io::stderr(), "{error}")).await;
+                print_error(error).await;
                 Exit::Usage
             }
             Self::Failed(error) => {

@@ -23,7 +23,7 @@ use crate::events;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded, Reload};
 use crate::server::{self, Sources};
-use crate::status::{ConfigurationStatus, RuleStatus, Status};
+use crate::status::{ConfigurationStatus, LeftTaintStatus, RuleStatus, Status};
 use crate::syntax::DNS_SUBDOMAIN;
 use crate::taint::TaintMatcher;
 
@@ -80,7 +80,7 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let work = agent::run(loaded, reloads, api, options, status, pinged);
     let result = tokio::select! {
         done = finish_by(deadline, work) => match done {
-            Some(()) if args.once => Ok(Exit::Done),
+            Some(()) if args.once => Ok(end_of_once(status_receiver.borrow().as_ref())),
             None => {
                 log_unfinished(status_receiver.borrow().as_ref());
                 Ok(Exit::NotReady)
@@ -144,6 +144,25 @@ fn log_start(configuration: &ConfigurationStatus, node: &str, api: &ApiServer) {
     let ConfigurationStatus { source, sha256, .. } = configuration;
     let version = env!("CARGO_PKG_VERSION");
     info!(version, node, server = %api.url(), configuration = source, sha256, "started");
+}
+
+/// Logs which taints `--once` leaves on the Node.
+fn end_of_once(status: Option<&Status>) -> Exit {
+    let left = status.map_or(&[][..], |status| &status.left_taints);
+    for LeftTaintStatus {
+        taint,
+        rule,
+        message,
+        ..
+    } in left
+    {
+        error!(rule, taint, reason = message, "the taint stays");
+    }
+    if left.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Left
+    }
 }
 
 /// Logs why `--once` did not finish in time.

@@ -13,7 +13,8 @@ pub(super) struct PartialRule<'t> {
     pub(super) node_selector: Option<BTreeMap<String, String>>,
     pub(super) gates: Vec<Gate>,
     pub(super) taint: Option<(Cursor<'t>, TaintMatcher)>,
-    pub(super) retaint: Option<Cursor<'t>>,
+    /// The taint of `retaint`.
+    pub(super) put_back: Option<(Cursor<'t>, TaintMatcher)>,
     /// The type of the condition that the rule publishes.
     pub(super) published: Option<(Cursor<'t>, String)>,
 }
@@ -41,14 +42,34 @@ fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
         ));
     }
     // A rule puts back taints of one effect only, so equal keys are enough.
-    if let Some((at, key)) = rule.put_back()
+    if let Some((at, taint)) = &rule.put_back
         && let Some((other, _)) = others()
-            .filter_map(PartialRule::put_back)
-            .find(|(_, other)| *other == key)
+            .filter_map(|other| other.put_back.as_ref())
+            .find(|(_, other)| other.key == taint.key)
     {
         at.report_key(format!(
             "puts back the same taint as the rule {}: a Node has one taint of a key and effect, whatever its value; \
              use retaint in one of them only, {REMEDY}",
+            at.whereabouts(other)
+        ));
+    }
+    if let Some((at, taint)) = rule.own_put_back()
+        && let Some((other, _)) = others()
+            .filter_map(|other| other.taint.as_ref())
+            .find(|(_, other)| taint.overlaps(other))
+    {
+        at.report_key(format!(
+            "puts back a taint that the rule {} removes; name another key, {REMEDY}",
+            at.whereabouts(other)
+        ));
+    }
+    if let Some((at, taint)) = &rule.taint
+        && let Some((other, _)) = others()
+            .filter_map(PartialRule::own_put_back)
+            .find(|(_, other)| taint.overlaps(other))
+    {
+        at.report_key(format!(
+            "can match the taint that the retaint {} puts back; name another key, {REMEDY}",
             at.whereabouts(other)
         ));
     }
@@ -81,7 +102,7 @@ fn report_condition(rule: &PartialRule<'_>, rules: &[PartialRule<'_>]) {
         ));
     }
     let has_age = |wanted: &NodeCondition| wanted.kind == *kind && wanted.max_age.is_some();
-    let mut others = rules.iter();
+    let mut others = rules.iter().filter(|other| rule.shares_nodes_with(other));
     if let Some(other) = others.find(|other| other.waits_for().any(has_age)) {
         at.report_key(format!(
             "names a condition to which a gate of the rule {} gives a maxAge: untaint writes it only when it changes",
@@ -90,42 +111,62 @@ fn report_condition(rule: &PartialRule<'_>, rules: &[PartialRule<'_>]) {
     }
 }
 
-/// The rule with a gate for the condition of type `kind`: `rule`, or one of the `rules` for whose conditions it waits,
-/// directly or through others.
+/// The rule with a gate for the condition of type `kind`, which `rule` publishes: `rule` itself, or one of the `rules` for
+/// whose conditions it waits, directly or through others. There must be a Node that all of these rules select: so the search
+/// collects the labels of its path.
 fn waiting_for<'a, 't>(
     kind: &str,
     rule: &'a PartialRule<'t>,
     rules: &'a [PartialRule<'t>],
 ) -> Option<&'a PartialRule<'t>> {
-    let mut reached = HashSet::new();
-    let mut waiting = vec![rule];
-    while let Some(rule) = waiting.pop() {
+    /// The paths that differ in their labels could be very many. Beyond this number, the rules count as waiting.
+    const MOST: usize = 1000;
+    let mut seen = HashSet::new();
+    let mut waiting = vec![(rule, rule.node_selector.clone())];
+    while let Some((rule, labels)) = waiting.pop() {
         for NodeCondition { kind: wanted, .. } in rule.waits_for() {
-            if wanted == kind {
+            if wanted == kind || seen.len() > MOST {
                 return Some(rule);
             }
-            if reached.insert(wanted) {
-                let publishes = |other: &&PartialRule<'_>| matches!(&other.published, Some((_, other)) if other == wanted);
-                waiting.extend(rules.iter().filter(publishes));
+            for (index, other) in rules.iter().enumerate() {
+                let publishes = |(_, kind): &(_, String)| kind == wanted;
+                if !other.published.as_ref().is_some_and(publishes) {
+                    continue;
+                }
+                let both = labels.as_ref().zip(other.node_selector.as_ref());
+                if let Some((labels, others)) = both.filter(|(one, other)| agree(one, other)) {
+                    let labels: BTreeMap<_, _> =
+                        labels.clone().into_iter().chain(others.clone()).collect();
+                    if seen.insert((index, labels.clone())) {
+                        waiting.push((other, Some(labels)));
+                    }
+                }
             }
         }
     }
     None
 }
 
+/// Whether a Node can have the labels of both.
+fn agree(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> bool {
+    one.iter()
+        .all(|(label, value)| other.get(label).is_none_or(|other| other == value))
+}
+
 impl PartialRule<'_> {
     fn shares_nodes_with(&self, other: &Self) -> bool {
-        let (Some(labels), Some(others)) = (&self.node_selector, &other.node_selector) else {
-            return false;
-        };
-        let agrees = |(label, value)| others.get(label).is_none_or(|other| other == value);
-        labels.iter().all(agrees)
+        let selectors = self
+            .node_selector
+            .as_ref()
+            .zip(other.node_selector.as_ref());
+        selectors.is_some_and(|(one, other)| agree(one, other))
     }
 
-    /// The key of the taint that the rule puts back.
-    fn put_back(&self) -> Option<(&Cursor<'_>, &str)> {
+    /// The taint of `retaint`, if its key is not that of the rule's taint.
+    fn own_put_back(&self) -> Option<&(Cursor<'_>, TaintMatcher)> {
         let (_, taint) = self.taint.as_ref()?;
-        Some((self.retaint.as_ref()?, &taint.key))
+        let put_back = self.put_back.as_ref();
+        put_back.filter(|(_, put_back)| put_back.key != taint.key)
     }
 
     fn waits_for(&self) -> impl Iterator<Item = &NodeCondition> {

@@ -66,14 +66,26 @@ pub struct Configuration {
 /// Reads the text of a configuration file. The error has all problems of the text, each with its place.
 pub fn parse(text: &str) -> Result<Configuration, Problems> {
     read::documents(&[Source::new(None, text)], Configuration::read)
+        .map(|(configuration, _)| configuration)
 }
 
 /// Joins configuration files and checks them together. The error has all problems, each with its file and place.
 pub fn parse_files(files: &[SourceFile]) -> Result<Configuration, Problems> {
+    read_files(files).map(|(configuration, _)| configuration)
+}
+
+/// The same, with the warnings.
+fn read_files(files: &[SourceFile]) -> Result<(Configuration, Problems), Problems> {
     let sources = files
         .iter()
         .map(|file| Source::new(Some(&file.name), &file.text));
     read::documents(&sources.collect::<Vec<_>>(), Configuration::read)
+}
+
+/// What is valid in configuration files and worth a warning. There is none in invalid files.
+pub fn warnings(files: &[SourceFile]) -> Option<Problems> {
+    let (_, warnings) = read_files(files).ok()?;
+    (!warnings.is_empty()).then_some(warnings)
 }
 
 /// [`read`] and [`parse_files`].

@@ -74,6 +74,20 @@ impl Rule {
         }
     }
 
+    /// The taint that `retaint` puts back.
+    pub fn put_back(&self) -> Option<TaintMatcher> {
+        let retaint = self.retaint.as_ref()?;
+        Some(retaint.taint(&self.taint))
+    }
+
+    /// All taints that the rule removes.
+    pub fn taints(&self) -> impl Iterator<Item = TaintMatcher> {
+        let other = self
+            .put_back()
+            .filter(|put_back| put_back.key != self.taint.key);
+        std::iter::once(self.taint.clone()).chain(other)
+    }
+
     /// Whether `other` is this rule, possibly in another version: one that removes another taint, or from other Nodes,
     /// is another rule.
     pub fn is_same(&self, other: &Self) -> bool {
@@ -102,6 +116,9 @@ impl Rule {
             let deadline = fields.or("deadline", Deadline::default(), Deadline::read);
             let retaint_at = fields.find("retaint");
             let retaint = retaint_at.as_ref().and_then(Retaint::read);
+            if let (Some(at), Some(retaint), Some(taint)) = (&retaint_at, &retaint, &taint) {
+                retaint::warn(at, retaint, taint);
+            }
             if let Some(at) = &retaint_at {
                 let has_gates = !gates_at.is_some_and(|gates| gates.is_empty_list());
                 retaint::check_needs(at, taint.as_ref(), has_gates, deadline);
@@ -113,8 +130,10 @@ impl Rule {
                 at: cursor.clone(),
                 node_selector: node_selector.clone(),
                 gates: gates.clone().unwrap_or_default(),
+                put_back: retaint_at
+                    .zip(retaint.as_ref().zip(taint.as_ref()))
+                    .map(|(at, (retaint, taint))| (at, retaint.taint(taint))),
                 taint: taint_at.zip(taint.clone()),
-                retaint: retaint_at,
                 published: published_at
                     .zip(publish_condition.clone().map(|condition| condition.kind)),
             });

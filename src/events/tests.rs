@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Taint;
+
 use super::*;
 use crate::node::writes::Denied;
 

@@ -70,3 +70,29 @@ fn every_message_of_a_policy_for_the_account_begins_with_the_signature() {
         }
     }
 }
+
+#[test]
+fn the_key_of_a_retaint_is_in_every_list_of_the_taints_of_a_rule() {
+    let with_key = CONFIGURATION.replace("{after: 30s}", "{key: example.com/lapsed}");
+    for mut manifests in all() {
+        manifests.configuration = config::parse(&with_key).unwrap();
+        let tolerations = "- key: example.com/lapsed\n";
+        let tenants = "{'key': 'example.com/lapsed', 'effect': 'NoSchedule'}";
+        let rules = "'example.com/lapsed': [{'effect': ['NoSchedule'], 'retaint': ['']}]";
+        let removed =
+            "resourceNames:\n  - example.com/a\n  - example.com/lapsed\n  verbs: [remove]";
+        let added = "resourceNames:\n  - example.com/lapsed\n  verbs: [add]";
+        let yaml = |part| manifests.render(&[part]).unwrap();
+        let policy = yaml(Part::Policy);
+        assert!(
+            policy.contains(tenants) && policy.contains(rules),
+            "{policy}"
+        );
+        let rbac = yaml(Part::Rbac);
+        assert!(rbac.contains(removed) && rbac.contains(added), "{rbac}");
+        if manifests.form == Form::Daemonset {
+            let pods = yaml(Part::Workload);
+            assert!(pods.contains(tolerations), "{pods}");
+        }
+    }
+}

@@ -29,7 +29,9 @@ const COUNTERS: [RuleCounter; 6] = [
         |event| {
             matches!(
                 event,
-                RuleEvent::Removed { .. } | RuleEvent::RemovedUnanswered
+                RuleEvent::Removed { .. }
+                    | RuleEvent::RemovedUnanswered
+                    | RuleEvent::TakenOff { .. }
             )
         },
     ),

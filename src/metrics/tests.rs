@@ -18,6 +18,7 @@ fn status(rules: &[&str]) -> Status {
     let rule = |name: &&str| RuleStatus {
         name: (*name).to_owned(),
         taint: "t".into(),
+        retaint_taint: None,
         decision: "waiting",
         meaning: "",
         done: false,
@@ -59,6 +60,7 @@ fn status(rules: &[&str]) -> Status {
         },
         waits_for: None,
         rules: rules.iter().map(rule).collect(),
+        left_taints: Vec::new(),
     }
 }
 

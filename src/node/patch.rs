@@ -66,15 +66,7 @@ pub struct Wanted<'a> {
     pub put_back: Vec<Taint>,
 }
 
-impl<'a> Wanted<'a> {
-    /// Wants `action` for the taint of a rule.
-    pub fn add(&mut self, action: Action, taint: &'a TaintMatcher) {
-        match action {
-            Action::Remove => self.remove.push(taint),
-            Action::PutBack => self.put_back.push(taint.to_taint()),
-        }
-    }
-
+impl Wanted<'_> {
     /// Whether every step of `change` is wanted.
     pub fn includes(&self, change: &Change) -> bool {
         change.taints.iter().all(|taint| match change.action {

@@ -24,7 +24,7 @@ impl RuleState {
             Action::Remove => self.decision.is_tainted(),
             Action::PutBack => self.decision.is_absent(),
         };
-        is_possible && self.rule.taint.matches(taint)
+        is_possible && self.own_taints.include(taint)
     }
 
     /// The server accepted `change`, and `node` is its answer.
@@ -37,7 +37,8 @@ impl RuleState {
             return Vec::new();
         }
         (self.unanswered, self.denied, self.failed) = (None, None, None);
-        if action == Action::PutBack && node.has(&self.rule.taint) {
+        if action == Action::PutBack && self.own_taints.are_on(node) {
+            self.own_taints.observe(node, false);
             self.put_back(now);
             return vec![RuleEvent::PutBack];
         }
@@ -67,7 +68,7 @@ impl RuleState {
 
     /// `node` was read after a change whose outcome is not known. If the change has not taken effect, it never will.
     pub fn read(&mut self, node: &NodeView) {
-        let has_taint = node.has(&self.rule.taint);
+        let has_taint = self.own_taints.are_on(node);
         self.unanswered
             .take_if(|action| (*action == Action::Remove) == has_taint);
     }

@@ -4,15 +4,21 @@ use std::time::Instant;
 
 use super::{Decision, RuleState};
 use crate::config::DeadlineAction;
-use crate::node::patch::{Action, Step};
+use crate::node::patch::{Action, Step, Wanted};
 use crate::node::view::NodeView;
+use crate::taint::TaintMatcher;
 
 impl RuleState {
+    /// Whether the rule applies to `node`.
+    pub fn selects(&self, node: &NodeView) -> bool {
+        node.selected_by(&self.rule.node_selector)
+    }
+
     /// The decision by the Node alone: [`Decision::Waiting`] where it has the taint.
     pub(super) fn look_at(&self, node: &NodeView) -> Decision {
-        if !node.selected_by(&self.rule.node_selector) {
+        if !self.selects(node) {
             Decision::NotSelected
-        } else if node.has(&self.rule.taint) {
+        } else if self.own_taints.are_on(node) {
             Decision::Waiting
         } else {
             Decision::Absent
@@ -41,9 +47,13 @@ impl RuleState {
     /// The decision about a Node without the taint.
     pub(super) fn decide_without_taint(&self, now: Instant, node: &NodeView) -> Decision {
         // A Node cannot have two taints with the same key and effect, even if the values differ.
-        let back = Step::new(Action::PutBack, &self.rule.taint.to_taint());
-        let retaint = self.rule.retaint.filter(|_| back.is_pending(node));
-        let due = retaint.and_then(|retaint| {
+        let is_possible =
+            |back: &TaintMatcher| Step::new(Action::PutBack, &back.to_taint()).is_pending(node);
+        let back = self
+            .own_taints
+            .to_put_back()
+            .filter(|back| is_possible(back));
+        let due = back.and(self.rule.retaint.as_ref()).and_then(|retaint| {
             let created = node.metadata.creation_timestamp.as_ref().map(|time| time.0);
             self.retaint_timer.due_at(retaint.after, created)
         });
@@ -66,6 +76,18 @@ impl RuleState {
     /// The change to write now.
     pub fn wants(&self) -> Option<Action> {
         self.due().filter(|_| !self.rule.dry_run)
+    }
+
+    /// Adds the change to write now.
+    pub fn add_wanted<'a>(&'a self, wanted: &mut Wanted<'a>) {
+        match self.wants() {
+            Some(Action::Remove) => wanted.remove.extend(self.own_taints.matchers()),
+            Some(Action::PutBack) => {
+                let taint = self.own_taints.to_put_back();
+                wanted.put_back.extend(taint.map(TaintMatcher::to_taint));
+            }
+            None => {}
+        }
     }
 
     /// Whether the rule has nothing left to do with the Node as it is.

@@ -58,6 +58,10 @@ pub enum RuleEvent {
         /// Since the rule was ready; `None` where it failed open.
         since_ready: Option<Duration>,
     },
+    /// The agent removed a taint that it had put back, because no rule removes it from this Node any more.
+    TakenOff {
+        taint: Taint,
+    },
     /// The server accepted the change, but the Node in its answer is as before.
     Undone {
         action: Action,

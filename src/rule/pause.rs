@@ -42,7 +42,7 @@ impl Pause {
 impl RuleState {
     /// The process did nothing until `now`. Returns whether the gates start afresh.
     pub fn paused(&mut self, now: Instant, pause: Pause) -> bool {
-        let retaint_after = self.rule.retaint.map(|retaint| retaint.after);
+        let retaint_after = self.rule.retaint.as_ref().map(|retaint| retaint.after);
         let waits_for = self.rule.stable_for.max(retaint_after.unwrap_or_default());
         let last = self.paused_at.replace(now);
         let in_series = last.is_some_and(|last| now - last < waits_for + SERIES);

@@ -21,7 +21,7 @@ const MESSAGE_PERIOD: Duration = Duration::from_mins(1);
 /// How long gates must have been unknown before the condition is `Unknown`. A broken watch is up again in less time, and
 /// programs that act on conditions must not act on that. The node controller waits for a kubelet about as long: 40 s, and
 /// 50 s from Kubernetes 1.32 on.
-const UNKNOWN_GRACE: Duration = Duration::from_secs(40);
+pub(super) const UNKNOWN_GRACE: Duration = Duration::from_secs(40);
 
 /// The writes of one condition.
 #[derive(Debug)]

@@ -24,6 +24,8 @@ pub struct PublishedCondition {
     pub status: &'static str,
     pub reason: &'static str,
     pub message: String,
+    /// The Node may keep its `True` instead: it got that after a whole `stableFor`, and it has been true since.
+    keeps_true: bool,
 }
 
 impl PublishedCondition {
@@ -45,6 +47,16 @@ impl PublishedCondition {
             status,
             reason,
             message: printable(message, MAX_MESSAGE),
+            keeps_true: reason == STABILIZING,
+        }
+    }
+
+    /// `lapsed`: a `True` that the Node may have has become untrue since.
+    #[must_use]
+    pub fn after(self, lapsed: bool) -> Self {
+        Self {
+            keeps_true: self.keeps_true && !lapsed,
+            ..self
         }
     }
 
@@ -76,8 +88,7 @@ impl PublishedCondition {
     pub fn patch(&self, node: &NodeView, stale: bool, now: Timestamp) -> Option<Value> {
         let known = self.known(node);
         let is_current = |known: &NodeCondition| {
-            // The Node got its `True` after a whole `stableFor`, and no gate has closed since.
-            let keeps_true = self.reason == STABILIZING && known.status == "True";
+            let keeps_true = self.keeps_true && known.status == "True";
             keeps_true || self.has_state_of(known) && self.has_message_of(known)
         };
         if !stale && known.is_some_and(is_current) {

@@ -6,7 +6,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::gate::run::GateStatus;
 use crate::rule::wait_in_words;
 use crate::status::{
-    ApiStatus, ConfigurationStatus, LastRemoval, NodeStatus, PolicyStatus, RuleStatus, Status,
+    ApiStatus, ConfigurationStatus, LastRemoval, LeftTaintStatus, NodeStatus, PolicyStatus,
+    RuleStatus, Status,
 };
 use crate::text::printable;
 
@@ -82,6 +83,9 @@ fn whole(status: &Status, now: Timestamp) -> Markup {
             (configuration(&status.configuration, now))
             (api(&status.api, now))
             (policy(&status.policy))
+            @for left in &status.left_taints {
+                (fact("Left taint", &left_taint(left)))
+            }
         }
         @for (index, rule) in rules() {
             section {
@@ -153,6 +157,13 @@ fn policy(policy: &PolicyStatus) -> Markup {
     )
 }
 
+fn left_taint(left: &LeftTaintStatus) -> Markup {
+    html! {
+        code { (shown(&left.taint)) } " of " (shown(&left.rule)) " " (mark("alarm", left.reason)) " " (left.message)
+        @if let Some(denied) = &left.denied { ": " (shown(denied)) }
+    }
+}
+
 fn heading(rule: &RuleStatus) -> Markup {
     html! {
         (shown(&rule.name)) " "
@@ -167,6 +178,9 @@ fn heading(rule: &RuleStatus) -> Markup {
 fn facts(rule: &RuleStatus, now: Timestamp) -> Markup {
     html! {
         (fact("Taint", &html! { code { (shown(&rule.taint)) } }))
+        @if let Some(taint) = &rule.retaint_taint {
+            (fact("Taint of retaint", &html! { code { (shown(taint)) } }))
+        }
         (fact("Decision", &html! { (rule.decision) ": " (rule.meaning) " — since " (then(rule.since, now)) }))
         @if rule.overdue {
             (fact("Deadline", &html! { "the taint has been there for longer than the rule's deadline" }))

@@ -17,6 +17,7 @@ pub(crate) fn status(rules: usize) -> Status {
     let rule = |index| RuleStatus {
         name: format!("rule-{index}"),
         taint: "example.com/not-ready:NoExecute".into(),
+        retaint_taint: None,
         decision: "waiting",
         meaning: "some gate is not open",
         done: false,
@@ -71,6 +72,7 @@ pub(crate) fn status(rules: usize) -> Status {
         },
         waits_for: Some("the last read".into()),
         rules: (0..rules).map(rule).collect(),
+        left_taints: Vec::new(),
     }
 }
 

@@ -127,7 +127,7 @@ pub(super) fn check(key: &str) -> Result<(), String> {
 }
 
 /// For the schema: none of these keys.
-pub(super) fn refuse(key: &mut Schema) {
+pub(crate) fn refuse(key: &mut Schema) {
     let keys = OWNERS.iter().flat_map(|owner| owner.keys);
     let patterns = keys.map(|key| {
         let end = if key.ends_with('/') { "" } else { "$" };

@@ -152,6 +152,51 @@ fn config_validate_prints_every_error_with_its_place_and_exits_with_2() {
 }
 
 #[test]
+fn config_validate_prints_warnings_with_their_place_and_exits_with_0() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("config.yaml");
+    let file = file.to_str().unwrap();
+    let startup = "startup-taint.cluster-autoscaler.kubernetes.io/x";
+    let deprecated = "ignore-taint.cluster-autoscaler.kubernetes.io/x";
+    let status = "status-taint.cluster-autoscaler.kubernetes.io/x";
+    for (key, retaint, warned) in [
+        (startup, String::new(), None),
+        (startup, "retaint: {}".into(), Some(startup)),
+        (deprecated, "retaint: {after: 1m}".into(), Some(deprecated)),
+        (
+            startup,
+            format!("retaint: {{key: {startup}}}"),
+            Some(startup),
+        ),
+        (
+            "example.com/x",
+            format!("retaint: {{key: {deprecated}}}"),
+            Some(deprecated),
+        ),
+        (startup, format!("retaint: {{key: {status}}}"), None),
+        (status, "retaint: {}".into(), None),
+        (
+            "example.com/startup-taint.cluster-autoscaler.kubernetes.io",
+            "retaint: {}".into(),
+            None,
+        ),
+    ] {
+        let gates = "gates: [{name: f, file: {path: /x}}]";
+        let rule = format!(
+            "- name: a\n  taint: {{key: {key}, effect: NoSchedule}}\n  {gates}\n  {retaint}\n"
+        );
+        testkit::agent::write_configuration(Path::new(file), &rule).unwrap();
+        let output = untaint(&["config", "validate", file], &[]);
+        assert_eq!(output.status.code(), Some(0));
+        let expected = warned.map_or(String::new(), |key| format!(
+            "{file}:7:3: warning: rules[0].retaint: puts back a taint with the key {key}: cluster-autoscaler counts a node \
+             with such a key as unready, and stops scaling if too many nodes are; set key to another key, such as {status}\n"
+        ));
+        assert_eq!(text(&output.stderr), expected);
+    }
+}
+
+#[test]
 fn config_show_prints_a_configuration_that_validates() {
     let output = untaint(&["config", "show", "examples/cilium.yaml"], &[]);
     assert_eq!(output.status.code(), Some(0));

@@ -108,3 +108,43 @@ async fn when_time_is_up_it_says_what_is_missing_and_exits_with_3() {
     assert!(late["reason"].as_str().unwrap().contains("503"), "{late}");
     assert_eq!(scene.taints().await, [TAINT]);
 }
+
+/// A rule for this taint on the Nodes of a pool that the Node is not in.
+const OF_ANOTHER_POOL: &str = "- {name: other-pool, taint: {key: example.com/not-ready}, nodeSelector: {pool: b}, gates: []}\n";
+
+#[tokio::test]
+async fn a_taint_that_no_rule_for_this_node_removes_has_an_exit_code_of_its_own() {
+    let of_this_pool = OF_ANOTHER_POOL
+        .replace("other-pool", "pool")
+        .replace("pool: b", "pool: a");
+    let both = format!("{OF_ANOTHER_POOL}{of_this_pool}");
+    for (name, taints, rules, expected) in [
+        ("left", &[TAINT, FOREIGN], OF_ANOTHER_POOL, 4),
+        (
+            "left-none",
+            &[FOREIGN, "example.com/x:NoExecute"],
+            OF_ANOTHER_POOL,
+            0,
+        ),
+        ("left-to-another-rule", &[TAINT, FOREIGN], &both, 0),
+    ] {
+        let gates = Gates::open().await;
+        gates.configure(rules);
+        let Some(scene) = OnCluster::with(name, taints, gates).await else {
+            return;
+        };
+        let labels = serde_json::json!({"metadata": {"labels": {"pool": "a"}}});
+        scene.cluster.patch_node(name, &labels).await.unwrap();
+        let mut agent = scene.agent(&["--once", "--settle", "100ms"]);
+        assert_eq!(agent.exit_code().await.unwrap(), expected, "{name}");
+        if expected == 4 {
+            let line = agent.wait_for_message("the taint stays").await.unwrap();
+            let found = (&line["level"], &line["rule"], &line["taint"]);
+            assert_eq!(
+                found,
+                (&"ERROR".into(), &"other-pool".into(), &TAINT.into())
+            );
+            assert_eq!(scene.taints().await, [TAINT, FOREIGN]);
+        }
+    }
+}

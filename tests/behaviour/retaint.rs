@@ -1,5 +1,8 @@
 //! `retaint`: the taint is put back when a gate has closed.
 
+mod key;
+mod orphans;
+
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 

@@ -29,6 +29,8 @@ const BEYOND: [(&str, &[&str]); 4] = [
             "names a condition that the gates of the same rule wait for",
             "names a condition to which a gate of the rule in line",
             "puts back the same taint as the rule in line",
+            "puts back a taint that the rule in line",
+            "can match the taint that the retaint in line",
         ],
     ),
     (

@@ -139,6 +139,81 @@ pub(crate) async fn what_the_rules_ask_for_is_let_through_and_only_where_they_as
     assert_eq!(answer.code, 200, "{answer:?}");
 }
 
+/// A rule for some Nodes that puts back a taint with a key of its own, and one that puts back its taint.
+const RETAINTING: &str = "apiVersion: untaint/v1alpha1
+kind: UntaintConfiguration
+rules:
+- name: own-key
+  taint: {key: example.com/start, effect: NoSchedule}
+  nodeSelector: {pool: a}
+  gates: [{name: file, file: {path: /nonexistent}}]
+  retaint: {key: example.com/lapsed}
+- name: same-key
+  taint: {key: example.com/link, value: up, effect: NoSchedule}
+  nodeSelector: {pool: a}
+  gates: [{name: file, file: {path: /nonexistent}}]
+  retaint: {}
+";
+
+/// If the labels change, the agent must be able to take off what it has put back.
+#[tokio::test]
+async fn what_was_put_back_may_be_removed_whatever_the_labels_are_by_then_and_nothing_else() {
+    let options = Options {
+        configuration: RETAINTING.into(),
+        ..Options::default()
+    };
+    let Some(shipped) = Installation::new("relabelled", options).await else {
+        return;
+    };
+    let cluster = shipped.cluster;
+    let taint = |key: &str, value: &str| json!({"key": format!("example.com/{key}"), "value": value, "effect": "NoSchedule"});
+    for (pool, may_add, may_remove) in [
+        (
+            "a",
+            ["lapsed", "link=up"].as_slice(),
+            ["lapsed", "link=up", "start"].as_slice(),
+        ),
+        ("b", &[], &["lapsed", "link=up"]),
+    ] {
+        let node = format!("relabelled-{pool}");
+        cluster.create_node(&node, &[]).await.unwrap();
+        let labels = json!({"metadata": {"labels": {"pool": pool}}});
+        cluster.patch_node(&node, &labels).await.unwrap();
+        let client = shipped.client_for(&node).await;
+        for named in [
+            "lapsed",
+            "link=up",
+            "start",
+            "lapsed=x",
+            "link=down",
+            "other",
+        ] {
+            let (key, value) = named.split_once('=').unwrap_or((named, ""));
+            let taint = taint(key, value);
+            let written = format!("example.com/{named}:NoSchedule");
+            let expect = |answer: &Answer, may: &[&str]| {
+                if may.contains(&named) {
+                    assert_eq!(answer.code, 200, "{pool} {named}: {answer:?}");
+                } else {
+                    assert_eq!(
+                        answer.refused_by(),
+                        By::Policy,
+                        "{pool} {named}: {answer:?}"
+                    );
+                }
+            };
+            cluster.set_taints(&node, &[NOT_READY]).await.unwrap();
+            let add = json!([{"op": "add", "path": "/spec/taints/-", "value": taint}]);
+            expect(&patch(&client, &node, add).await, may_add);
+            cluster.set_taints(&node, &[&written]).await.unwrap();
+            let remove = json!([{"op": "remove", "path": "/spec/taints/0"}]);
+            let also = if pool == "a" { &["lapsed=x"][..] } else { &[] };
+            let may_remove = [may_remove, also].concat();
+            expect(&patch(&client, &node, remove).await, &may_remove);
+        }
+    }
+}
+
 /// An agent with this token and the configuration of the installation.
 pub(crate) fn agent(installation: &Installation, node: &str, token: &str, more: &[&str]) -> Agent {
     let kubeconfig = installation.kubeconfig(token);

@@ -237,9 +237,7 @@ impl Agent {
 fn wanted(rules: &[RuleRunner]) -> Wanted<'_> {
     let mut wanted = Wanted::default();
     for rule in rules {
-        if let Some(action) = rule.state.wants() {
-            wanted.add(action, &rule.state.rule().taint);
-        }
+        rule.state.add_wanted(&mut wanted);
     }
     wanted
 }

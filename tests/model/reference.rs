@@ -255,7 +255,7 @@ impl Reference {
 
     fn may_put_back(&self, now: Instant, node: &NodeView) -> bool {
         let taint = self.rule.taint.to_taint();
-        let Some((retaint, since)) = self.rule.retaint.zip(self.closed_since) else {
+        let Some((retaint, since)) = self.rule.retaint.as_ref().zip(self.closed_since) else {
             return false;
         };
         let created = node.metadata.creation_timestamp.as_ref().unwrap().0;

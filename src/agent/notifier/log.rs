@@ -25,6 +25,13 @@ pub(super) fn write(notification: &Notification) {
                 key, value, effect, waited_seconds, last_gate, "removed the taint"
             );
         }
+        RuleEvent::TakenOff { taint } => {
+            let (key, value, effect) = parts(taint);
+            info!(
+                rule,
+                key, value, effect, "took off the taint that untaint had put back"
+            );
+        }
         RuleEvent::Undone { action, taint } => {
             let (key, value, effect) = parts(taint);
             let problem = match action {

@@ -144,7 +144,7 @@ async fn make_ready(
 
 /// Decision and [`RuleStatus::done`].
 fn done(rule: &RuleRunner) -> (&'static str, bool) {
-    let status = rule.status();
+    let status = rule.status(&[]);
     assert_eq!(status.done, rule.state.is_done());
     (status.decision, status.done)
 }
@@ -156,7 +156,7 @@ async fn a_rule_is_done_without_the_taint_and_a_dry_run_where_it_would_write() {
         let (now, after) = (Instant::now(), Duration::from_secs(30));
         let version = Rule {
             dry_run,
-            retaint: Some(Retaint { after }),
+            retaint: Some(Retaint { after, key: None }),
             ..rule.state.rule().clone()
         };
         rule.reconfigure(now, version);
@@ -199,7 +199,7 @@ async fn in_another_version_an_unchanged_gate_continues_and_a_removed_one_is_ign
     let (mut rule, mut reported) = with_gate(on_file("stays"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let stays = make_ready(&mut rule, &mut reported, &node).await;
-    let before = rule.status();
+    let before = rule.status(&[]);
 
     let version = |gates| Rule {
         gates,
@@ -214,7 +214,7 @@ async fn in_another_version_an_unchanged_gate_continues_and_a_removed_one_is_ign
         Decision::Waiting,
         "for the new gate alone"
     );
-    let after = rule.status();
+    let after = rule.status(&[]);
     assert_eq!(
         (after.gates[0].name.as_str(), after.gates[0].state),
         ("new", State::Unknown)
@@ -232,7 +232,7 @@ async fn in_another_version_an_unchanged_gate_continues_and_a_removed_one_is_ign
     assert_eq!(rule.state.decision(), Decision::Ready);
     assert!(rule.observe_gate(now, &new));
     assert!(!rule.observe_gate(now, &stays));
-    assert_eq!(rule.status().gates.len(), 1);
+    assert_eq!(rule.status(&[]).gates.len(), 1);
 }
 
 #[tokio::test]
@@ -257,5 +257,5 @@ async fn a_gate_that_is_changed_starts_afresh() {
     rule.step(now, &node);
     assert!(!rule.observe_gate(now, &open));
     assert_eq!(rule.state.decision(), Decision::Waiting);
-    assert_eq!(rule.status().gates[0].message, "not evaluated yet");
+    assert_eq!(rule.status(&[]).gates[0].message, "not evaluated yet");
 }

@@ -80,6 +80,14 @@ impl<'t> Cursor<'t> {
         });
     }
 
+    /// A warning about the field.
+    pub(crate) fn warn_key(&self, message: impl AsRef<str>) {
+        self.source.warn(Problem {
+            place: Some(self.place()),
+            message: format!("warning: {}: {}", self.path, message.as_ref()),
+        });
+    }
+
     /// Where the field's name, or the list's item, stands.
     pub(crate) fn place(&self) -> (u64, u64) {
         let at = self.key.unwrap_or(self.node).defined;

@@ -7,11 +7,12 @@ use super::problem::{Problem, Problems};
 use super::source::Source;
 use super::tree::{self, MAX_SIZE, Node};
 
-/// Reads texts that belong together with `read`, which gets those whose syntax is right.
+/// Reads texts that belong together with `read`, which gets those whose syntax is right. Also returns what is valid and worth
+/// a warning.
 pub(crate) fn documents<T>(
     sources: &[Source<'_>],
     read: impl FnOnce(&[Cursor<'_>]) -> Option<T>,
-) -> Result<T, Problems> {
+) -> Result<(T, Problems), Problems> {
     let trees = trees(sources);
     let roots = sources.iter().zip(&trees);
     let roots = roots.filter_map(|(source, node)| Some(Cursor::root(source, node.as_ref()?)));
@@ -24,7 +25,10 @@ pub(crate) fn documents<T>(
     });
     let problems: Vec<_> = problems.collect();
     match value {
-        Some(value) if problems.iter().all(|(_, of_one)| of_one.is_empty()) => Ok(value),
+        Some(value) if problems.iter().all(|(_, of_one)| of_one.is_empty()) => {
+            let warnings = sources.iter().map(Source::take_warnings);
+            Ok((value, Problems::new(warnings)))
+        }
         _ => Err(Problems::new(problems)),
     }
 }

@@ -10,7 +10,8 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-/// Everything that is wrong with one or more texts, each from top to bottom and with its name, if it has one; never empty.
+/// Everything that is wrong with one or more texts, or worth a warning, each from top to bottom and with its name, if it has
+/// one. As an error, it is never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(Vec<(Option<String>, Problem)>);
 
@@ -27,6 +28,10 @@ impl Problems {
                 .map(move |problem| (name.clone(), problem))
         });
         Self(texts.collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// One problem of each of these files, as a whole.

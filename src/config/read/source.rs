@@ -10,15 +10,16 @@ pub(crate) struct Source<'t> {
     pub(super) name: Option<&'t str>,
     pub(super) text: &'t str,
     problems: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<Problem>>,
 }
 
 impl<'t> Source<'t> {
     pub(crate) fn new(name: Option<&'t str>, text: &'t str) -> Self {
-        let problems = RefCell::default();
         Self {
             name,
             text,
-            problems,
+            problems: RefCell::default(),
+            warnings: RefCell::default(),
         }
     }
 
@@ -26,8 +27,17 @@ impl<'t> Source<'t> {
         self.problems.borrow_mut().push(problem);
     }
 
+    pub(super) fn warn(&self, warning: Problem) {
+        self.warnings.borrow_mut().push(warning);
+    }
+
     /// Its name and what has been reported.
     pub(super) fn take_problems(&self) -> (Option<&'t str>, Vec<Problem>) {
         (self.name, self.problems.take())
+    }
+
+    /// Its name and the warnings.
+    pub(super) fn take_warnings(&self) -> (Option<&'t str>, Vec<Problem>) {
+        (self.name, self.warnings.take())
     }
 }

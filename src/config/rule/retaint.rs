@@ -6,22 +6,30 @@ use serde::Serialize;
 use super::{Deadline, DeadlineAction};
 use crate::config::duration::{self, DURATION};
 use crate::config::read::Cursor;
-use crate::syntax::Form;
-use crate::taint::{Effect, TaintMatcher};
+use crate::syntax::{Form, QUALIFIED_NAME};
+use crate::taint::{Effect, TaintMatcher, parse_key, refuse_owned, startup_name};
 
 /// Keeps new pods away again when a gate has closed. Running pods stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(default)]
 pub struct Retaint {
     /// How long at least one gate must be closed (not unknown), without interruption; `30s` or more.
     #[serde(serialize_with = "duration::serialize")]
     #[schemars(with = "String", transform = Form(&DURATION))]
     pub after: Duration,
+    /// The key of the taint that is put back, if it is not the key of the rule's `taint`. The rule then removes both
+    /// taints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", transform = Form(&QUALIFIED_NAME), transform = refuse_owned)]
+    pub key: Option<String>,
 }
 
 impl Default for Retaint {
     fn default() -> Self {
-        Self { after: Self::LEAST }
+        Self {
+            after: Self::LEAST,
+            key: None,
+        }
     }
 }
 
@@ -34,8 +42,32 @@ impl Retaint {
                 let reason = "otherwise each restart of a component would put the taint back";
                 after.duration_from(Self::LEAST, reason)
             });
-            Some(Self { after })
+            let key = fields.optional("key", |key| key.parsed(parse_key));
+            Some(Self { after, key })
         })
+    }
+
+    /// The taint that is put back by a rule for `taint`.
+    pub fn taint(&self, taint: &TaintMatcher) -> TaintMatcher {
+        match self.key.clone().filter(|key| *key != taint.key) {
+            Some(key) => TaintMatcher {
+                key,
+                value: None,
+                effect: Some(Effect::NoSchedule),
+            },
+            None => taint.clone(),
+        }
+    }
+}
+
+/// Warns about a `retaint`, which stands `at`, if its taint disturbs cluster-autoscaler.
+pub(super) fn warn(at: &Cursor<'_>, retaint: &Retaint, taint: &TaintMatcher) {
+    let key = retaint.taint(taint).key;
+    if let Some(name) = startup_name(&key) {
+        at.warn_key(format!(
+            "puts back a taint with the key {key}: cluster-autoscaler counts a node with such a key as unready, and stops scaling \
+             if too many nodes are; set key to another key, such as status-taint.cluster-autoscaler.kubernetes.io/{name}"
+        ));
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::rules;
+use crate::config::Rule;
 use crate::manifests::Manifests;
 use crate::manifests::yaml::{Values, scalar};
 use crate::text::sha256;
@@ -25,19 +26,27 @@ pub(super) fn values(manifests: &Manifests) -> Values {
 pub(in crate::manifests) fn role_rules(manifests: &Manifests) -> String {
     let (account, hash) = (written_account(manifests), hash(manifests));
     let rules = || manifests.writing_rules();
-    let put_back = rules().filter(|rule| rule.retaint.is_some());
+    let removed: BTreeSet<_> = rules()
+        .flat_map(Rule::taints)
+        .map(|taint| taint.key)
+        .collect();
+    let put_back: BTreeSet<_> = rules()
+        .filter_map(Rule::put_back)
+        .map(|taint| taint.key)
+        .collect();
     let published = rules().filter_map(|rule| rule.publish_condition.as_ref());
-    let [removed, put_back, published]: [BTreeSet<&str>; 3] = [
-        rules().map(|rule| rule.taint.key.as_str()).collect(),
-        put_back.map(|rule| rule.taint.key.as_str()).collect(),
-        published.map(|condition| condition.kind.as_str()).collect(),
-    ];
+    let published: BTreeSet<_> = published.map(|condition| &condition.kind).collect();
     [
         grant(ABOUT_MARK, mark(manifests), "hold", [account.as_str()]),
         grant(ABOUT_RULES, "rules", "follow", [hash.as_str()]),
-        grant("", "taints", "remove", removed),
-        grant("", "taints", "add", put_back),
-        grant("", "conditions", "publish", published),
+        grant("", "taints", "remove", removed.iter().map(String::as_str)),
+        grant("", "taints", "add", put_back.iter().map(String::as_str)),
+        grant(
+            "",
+            "conditions",
+            "publish",
+            published.into_iter().map(String::as_str),
+        ),
     ]
     .concat()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::string;
 use crate::config::Rule;
 use crate::manifests::Manifests;
-use crate::taint::Effect;
+use crate::taint::{Effect, TaintMatcher};
 
 /// The rules that write, by the keys of their taints, so that the server looks up one of 500 rules. Every value is a
 /// list of strings, because CEL in Kubernetes has no maps of mixed types. A missing field matches everything.
@@ -14,31 +14,35 @@ pub(super) fn in_cel(manifests: &Manifests) -> String {
 }
 
 fn map<'r>(rules: impl Iterator<Item = &'r Rule>) -> String {
-    let mut by_key: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut by_key: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for rule in rules {
-        by_key.entry(&rule.taint.key).or_default().push(entry(rule));
+        for taint in rule.taints() {
+            let entry = entry(rule, &taint);
+            by_key.entry(taint.key).or_default().push(entry);
+        }
     }
     if by_key.is_empty() {
         return "{}".into();
     }
     let lines = by_key.into_iter();
-    let lines = lines.map(|(key, rules)| format!("{}: [{}]", string(key), rules.join(", ")));
+    let lines = lines.map(|(key, rules)| format!("{}: [{}]", string(&key), rules.join(", ")));
     format!("{{\n{}\n}}", lines.collect::<Vec<_>>().join(",\n"))
 }
 
-fn entry(rule: &Rule) -> String {
-    let taint = &rule.taint;
+/// What the `rule` may do with one of its taints.
+fn entry(rule: &Rule, taint: &TaintMatcher) -> String {
     // Labels contain no `=`.
     let labels = rule.node_selector.iter();
     let labels = labels.map(|(key, value)| string(&format!("{key}={value}")));
-    // The value of the taint that is put back: see `TaintMatcher::to_taint`.
-    let put_back = taint.value.as_deref().unwrap_or_default();
+    let put_back = rule.put_back().filter(|put_back| put_back == taint);
+    let put_back = put_back.map(|put_back| put_back.to_taint().value.unwrap_or_default());
     let condition = rule.publish_condition.as_ref();
+    let condition = condition.filter(|_| *taint == rule.taint);
     let fields = [
         ("effect", one(taint.effect.map(Effect::as_str))),
         ("value", one(taint.value.as_deref())),
         ("nodeSelector", labels.collect()),
-        ("retaint", one(rule.retaint.as_ref().map(|_| put_back))),
+        ("retaint", one(put_back.as_deref())),
         (
             "publishCondition",
             one(condition.map(|condition| condition.kind.as_str())),
@@ -69,13 +73,16 @@ mod tests {
         let expected = "{
 'example.com/a': [{'value': ['']}, {'value': ['v'], 'nodeSelector': ['pool=a']}],
 'example.com/b': [{}],
-'example.com/c': [{'effect': ['NoSchedule'], 'retaint': [''], 'publishCondition': ['example.com/C']}]
+'example.com/c': [{'effect': ['NoSchedule'], 'retaint': [''], 'publishCondition': ['example.com/C']}],
+'example.com/e': [{'effect': ['NoSchedule'], 'value': ['v'], 'nodeSelector': ['pool=a']}],
+'example.com/put-back': [{'effect': ['NoSchedule'], 'nodeSelector': ['pool=a'], 'retaint': ['']}]
 }";
         let text = "
 - {name: c, taint: {key: example.com/c, effect: NoSchedule}, gates: [{name: f, file: {path: /x}}], retaint: {after: 30s}, publishCondition: {type: example.com/C}}
 - {name: a, taint: {key: example.com/a, value: ''}, gates: []}
 - {name: b, taint: {key: example.com/b}, gates: []}
 - {name: d, taint: {key: example.com/a, value: v}, nodeSelector: {pool: a}, gates: []}
+- {name: e, taint: {key: example.com/e, value: v, effect: NoSchedule}, nodeSelector: {pool: a}, gates: [{name: f, file: {path: /x}}], retaint: {key: example.com/put-back}}
 ";
         assert_eq!(of(text), expected);
     }

@@ -1,5 +1,6 @@
 //! The tolerations of the pods.
 
+use crate::config::Rule;
 use crate::manifests::Manifests;
 use crate::manifests::yaml::{Values, scalar};
 use crate::taint::TaintMatcher;
@@ -10,7 +11,10 @@ pub(super) fn of_pods(manifests: &Manifests) -> String {
         return include_str!("all-tolerations.yaml").into();
     }
     let rules = manifests.configuration.rules.iter();
-    let of_rules: String = rules.map(|rule| of_taint(&rule.taint)).collect();
+    let of_rules: String = rules
+        .flat_map(Rule::taints)
+        .map(|taint| of_taint(&taint))
+        .collect();
     let values = Values::default().with("ofRules", of_rules);
     values.fill(include_str!("exact-tolerations.yaml"))
 }

@@ -120,7 +120,10 @@ fn a_fight_continues_in_another_version_and_is_not_reported_again() {
 fn a_put_back_that_another_version_wanted_waits_for_the_decision_of_this_one() {
     let now = Instant::now();
     let watchful = Rule {
-        retaint: Some(Retaint { after: MINUTE }),
+        retaint: Some(Retaint {
+            after: MINUTE,
+            key: None,
+        }),
         ..rule()
     };
     let mut state = RuleState::new(watchful.clone(), None);

@@ -23,7 +23,10 @@ fn ready(now: Instant) -> (RuleState, Change) {
 fn lapsed(now: Instant) -> (RuleState, Change) {
     let mut rule = rule();
     rule.taint.effect = Some(Effect::NoSchedule);
-    rule.retaint = Some(Retaint { after: AFTER });
+    rule.retaint = Some(Retaint {
+        after: AFTER,
+        key: None,
+    });
     let change = addition(&clean(), &[rule.taint.to_taint()]).unwrap();
     let mut state = RuleState::new(rule, None);
     step(&mut state, now, Some(&clean()), false);

@@ -9,7 +9,10 @@ const AFTER: Duration = Duration::from_secs(30);
 fn watchful() -> Rule {
     let mut rule = rule();
     rule.taint.effect = Some(Effect::NoSchedule);
-    rule.retaint = Some(Retaint { after: AFTER });
+    rule.retaint = Some(Retaint {
+        after: AFTER,
+        key: None,
+    });
     rule
 }
 

@@ -68,12 +68,20 @@ fn hostile(with: &str) -> Status {
     let rule = &mut status.rules[0];
     rule.name = with.into();
     rule.taint = with.into();
+    rule.retaint_taint = Some(with.into());
     rule.denied = Some(with.into());
     rule.publish_failure = Some(with.into());
     for gate in &mut rule.gates {
         gate.name = with.into();
         gate.message = with.into();
     }
+    status.left_taints = vec![LeftTaintStatus {
+        taint: with.into(),
+        rule: with.into(),
+        reason: "",
+        message: "",
+        denied: Some(with.into()),
+    }];
     status
 }
 
@@ -93,10 +101,10 @@ fn text_from_outside_cannot_change_the_page() {
     }
 }
 
-/// Title, heading, configuration, its failure, last error, policy, "look at", the rule's heading, taint, denial, failure to
-/// publish, the table's caption, three gates twice.
+/// Title, heading, configuration, its failure, last error, policy, "look at", the rule's heading, two taints, denial, failure
+/// to publish, the table's caption, three of a left taint, three gates twice.
 fn harmless_places() -> usize {
-    12 + 3 * 2
+    13 + 3 + 3 * 2
 }
 
 #[test]

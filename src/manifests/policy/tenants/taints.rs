@@ -1,14 +1,16 @@
 //! The start-up taints as data in CEL.
 
 use super::string;
+use crate::config::Rule;
 use crate::manifests::{Manifests, RenderError};
 use crate::taint::{Effect, TaintMatcher};
 
 /// One on each line, those of rules with `dryRun` too: the taint is on the nodes, even if another program removes it.
 pub(super) fn in_cel(manifests: &Manifests) -> Result<String, RenderError> {
     let rules = manifests.configuration.rules.iter();
-    let barriers = rules.filter(|rule| rule.taint.effect != Some(Effect::PreferNoSchedule));
-    let taints: Vec<_> = barriers.map(|rule| entry(&rule.taint)).collect();
+    let taints = rules.flat_map(Rule::taints);
+    let barriers = taints.filter(|taint| taint.effect != Some(Effect::PreferNoSchedule));
+    let taints: Vec<_> = barriers.map(|taint| entry(&taint)).collect();
     if taints.is_empty() {
         return Err(RenderError::NoBarrier);
     }

@@ -1,0 +1,88 @@
+//! What this process has put back, and what no rule removes.
+
+use std::time::Instant;
+
+use tracing::{info, warn};
+
+use super::Agent;
+use crate::node::patch::Action;
+use crate::node::writes::Denied;
+use crate::rule::{LeftTaint, Notification, RuleEvent, TakenOff};
+use crate::taint::written;
+
+impl Agent<'_> {
+    /// Judges the taints of the Node by the present rules. Call it before the rules decide, because they adopt taints.
+    pub(super) fn update_put_backs(&mut self, now: Instant) {
+        let Some(node) = self.latest.get() else {
+            return;
+        };
+        let rules = self.rules.iter_mut().map(|rule| &mut rule.state);
+        let mut rules: Vec<_> = rules.collect();
+        let under_way = self.slots.change();
+        let update = self.put_backs.update(node, &mut rules, under_way);
+        for left in update.newly_left {
+            if self.left_allowance.try_take(now) {
+                log(&left);
+            }
+        }
+        for taken_off in update.taken_off {
+            self.taken_off(taken_off);
+        }
+    }
+
+    pub(super) fn taken_off(&self, taken_off: TakenOff) {
+        let TakenOff { rule, taint, .. } = taken_off;
+        let event = if taken_off.is_undone {
+            let action = Action::Remove;
+            RuleEvent::Undone {
+                action,
+                taint: taint.clone(),
+            }
+        } else {
+            RuleEvent::TakenOff {
+                taint: taint.clone(),
+            }
+        };
+        self.notify_of_orphan(rule, written(&taint), event, true);
+    }
+
+    pub(super) fn denied_to_take_off(&mut self, denied: &Denied) {
+        if let Some(rule) = self.put_backs.denied(denied) {
+            let event = RuleEvent::Denied(denied.clone());
+            self.notify_of_orphan(rule, written(&denied.taint), event, denied.first);
+        }
+    }
+
+    fn notify_of_orphan(&self, rule: String, taint: String, event: RuleEvent, is_reported: bool) {
+        let node = self.latest.get();
+        let notification = Notification {
+            rule,
+            taint,
+            dry_run: false,
+            node_uid: node.map(|node| node.metadata.uid.clone()),
+            waits_for: String::new(),
+            last_gate: None,
+            event,
+        };
+        self.notifier.notify(&notification, is_reported);
+    }
+}
+
+fn log(left: &LeftTaint) {
+    use crate::rule::Left::{DryRun, NotSelected, Orphaned};
+    let (rule, taint) = (&left.rule, written(&left.taint));
+    match left.left {
+        Orphaned => info!(
+            rule,
+            taint, "no rule removes the taint that untaint has put back any more; taking it off"
+        ),
+        DryRun => warn!(
+            rule,
+            taint, "the taint that untaint has put back stays, because the rule is a dry run now"
+        ),
+        NotSelected => info!(
+            rule,
+            taint, "the taint stays, because nodeSelector does not select this Node"
+        ),
+    }
+}

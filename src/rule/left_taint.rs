@@ -1,0 +1,84 @@
+//! The taints of the Node that no rule removes. Pure.
+
+use k8s_openapi::api::core::v1::Taint;
+
+use super::RuleState;
+use crate::node::view::NodeView;
+
+/// Why a taint stays on the Node, or is removed without a look at the gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// untaint has put it back, and no rule removes it from this Node any more. untaint takes it off.
+    Orphaned,
+    /// untaint has put it back, and its rule is a dry run by now.
+    DryRun,
+    /// `nodeSelector` of the rule does not select the Node.
+    NotSelected,
+}
+
+impl Left {
+    /// One word for the log and the status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Orphaned => "orphaned",
+            Self::DryRun => "dry-run",
+            Self::NotSelected => "not-selected",
+        }
+    }
+
+    /// What the word means, and what to do, for operators.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Orphaned => {
+                "untaint has put the taint back, and no rule removes it from this Node any more: untaint takes it off"
+            }
+            Self::DryRun => {
+                "untaint has put the taint back, and the rule is a dry run now: the taint stays until somebody removes it, \
+                 or until dryRun is off again"
+            }
+            Self::NotSelected => {
+                "the nodeSelector of the rule does not select this Node, and no other rule removes the taint: it stays"
+            }
+        }
+    }
+}
+
+/// A taint of the Node that no rule removes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftTaint {
+    /// The rule that has put it back, or that names it.
+    pub rule: String,
+    pub taint: Taint,
+    pub left: Left,
+    /// The server's message while it refuses to let untaint take it off.
+    pub denied: Option<String>,
+}
+
+impl LeftTaint {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        (&self.rule, &self.taint, self.left) == (&other.rule, &other.taint, other.left)
+    }
+}
+
+/// The taints of `node` that rules name, none of which selects it.
+pub(super) fn not_selected(
+    node: &NodeView,
+    rules: &[&mut RuleState],
+) -> impl Iterator<Item = LeftTaint> {
+    let (selecting, others): (Vec<&RuleState>, Vec<&RuleState>) = rules
+        .iter()
+        .map(|rule| &**rule)
+        .partition(|rule| rule.selects(node));
+    let left = node.taints.iter().filter_map(move |taint| {
+        let names = |rule: &&&RuleState| rule.own_taints().include(taint);
+        let rule = others.iter().find(names)?;
+        let is_left = !selecting.iter().any(|rule| names(&rule));
+        is_left.then(|| LeftTaint {
+            rule: rule.rule().name.clone(),
+            taint: taint.clone(),
+            left: Left::NotSelected,
+            denied: None,
+        })
+    });
+    left.collect::<Vec<_>>().into_iter()
+}
