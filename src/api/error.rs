@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-use super::{foreign, transport};
+use super::{page, transport};
 use crate::text::printable;
 
 /// The longest message that is kept, in characters.
@@ -163,7 +163,7 @@ impl ApiError {
         }
         Self::Refused {
             code,
-            message: foreign::words(body).unwrap_or_else(|| NO_TEXT.into()),
+            message: page::words(body).unwrap_or_else(|| NO_TEXT.into()),
             detailed: false,
             retry_after: retry_after.map(|wait| wait.min(MAX_RETRY_AFTER)),
         }

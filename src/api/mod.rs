@@ -9,6 +9,7 @@ mod error;
 mod foreign;
 mod kube_client;
 pub mod object;
+mod page;
 mod resolver;
 mod stream;
 #[cfg(test)]

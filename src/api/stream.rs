@@ -12,7 +12,8 @@ use kube::core::WatchEvent;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::foreign::{Origin, PAGE, is_object};
+use super::foreign::{Origin, is_object};
+use super::page::PAGE;
 use super::{ApiError, MAX_ANSWER};
 
 /// How long the rest of a page is waited for.
