@@ -20,7 +20,7 @@ pub(crate) fn documents<T>(
     let problems = sources.iter().zip(&trees).map(|(source, node)| {
         let (name, problems) = source.take_problems();
         // Those of the syntax can come from the line before or after.
-        let around = if node.is_some() { 0 } else { 1 };
+        let around = u64::from(node.is_none());
         (name, with_templates(source.text, problems, around))
     });
     let problems: Vec<_> = problems.collect();
