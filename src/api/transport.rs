@@ -72,7 +72,11 @@ fn words(cause: &(dyn Error + 'static)) -> Option<String> {
         return Some("the answer is not TLS".into());
     }
     match cause.downcast_ref::<io::Error>() {
-        Some(error) => Some(in_plain_words(io_message(error))),
+        // An error that wraps another one has that one's number in its words.
+        Some(error) => {
+            let error = innermost(cause).downcast_ref().unwrap_or(error);
+            Some(in_plain_words(io_message(error)))
+        }
         None => Some(in_plain_words(cause.to_string())).filter(|words| words != TCP || is_last),
     }
 }
@@ -88,5 +92,18 @@ fn in_plain_words(words: String) -> String {
             "the server closed the connection".into()
         }
         _ => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_operating_system_has_no_number_also_inside_another_error() {
+        let reset = || io::Error::from_raw_os_error(104);
+        for error in [reset(), io::Error::other(reset())] {
+            assert_eq!(describe(&error), "connection reset by peer");
+        }
     }
 }
