@@ -67,7 +67,8 @@ async fn a_command_that_ends_takes_with_it_what_its_programs_have_started() {
         }
         assert_eq!(agent.exit_code().await.unwrap(), 3);
         assert!(scene.runs() > 0);
-        assert_eq!(scene.sleepers().count(), 0, "{command}");
+        // A process that was killed may take a moment to end.
+        eventually(|| no_more(scene.sleepers().count())).await;
     }
 }
 
