@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod flags;
 mod install;
+mod late;
 mod manifests;
 mod run;
 mod wait;
@@ -21,9 +22,7 @@ use tracing::{error, info, warn};
 use crate::blocking::joined;
 use crate::cli::{Command, Exit};
 use crate::config::{is_standard_input, names};
-use crate::gate::State;
 use crate::gate::probe::exec;
-use crate::gate::run::GateStatus;
 
 /// After this time, untaint logs that a file system does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -158,24 +157,6 @@ impl Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Failed(error)
-    }
-}
-
-/// Why a rule whose gates are open was not ready at the time-out.
-const NOT_STABLE: &str =
-    "every gate is open, but not for stableFor yet; give it more time with --timeout";
-
-/// Logs why a rule was not ready at the time-out, and which of its gates are not open.
-fn log_late_rule<'g>(
-    rule: &str,
-    decision: &str,
-    reason: &str,
-    gates: impl IntoIterator<Item = &'g GateStatus>,
-) {
-    error!(rule, decision, reason, "the rule was not ready in time");
-    for gate in gates.into_iter().filter(|gate| gate.state != State::Open) {
-        let (gate, state, reason) = (&gate.name, gate.state.as_str(), &gate.message);
-        error!(rule, gate, state, reason, "the gate was not open in time");
     }
 }
 
