@@ -21,7 +21,7 @@ use tracing::{error, info, warn};
 
 use crate::blocking::joined;
 use crate::cli::{Command, Exit};
-use crate::config::{is_standard_input, names};
+use crate::config::{Problems, is_standard_input, names};
 use crate::gate::probe::exec;
 
 /// After this time, untaint logs that a file system does not answer.
@@ -100,16 +100,19 @@ async fn run_blocking_on<T: Send + 'static>(
     joined(&mut task).await
 }
 
+/// Prints one warning a line as plain text, like errors of usage: the reader is the one who has typed the command.
+async fn print_warnings(warnings: &str) {
+    for warning in warnings.lines() {
+        print_error(format!("warning: {warning}")).await;
+    }
+}
+
 /// Reads configuration files. `read` returns their contents, or why they are not a configuration.
-async fn read_configuration<T, E>(
+async fn read_configuration<T: Send + 'static>(
     paths: &[PathBuf],
     deadline: Option<Instant>,
-    read: fn(&[PathBuf]) -> Result<T, E>,
-) -> Result<T, Failure>
-where
-    T: Send + 'static,
-    E: ToString + Send + 'static,
-{
+    read: fn(&[PathBuf]) -> Result<T, Problems>,
+) -> Result<T, Failure> {
     let (names, files) = (names(paths), paths.to_owned());
     let work = move || read(&files);
     // Another program may take its time to write to standard input.
@@ -121,7 +124,7 @@ where
         (read, "the file system does not answer")
     };
     match read {
-        Some(result) => result.map_err(|error| Failure::Usage(error.to_string())),
+        Some(result) => result.map_err(Failure::from),
         None => Err(Failure::Late(format!("{names}: {silence}"))),
     }
 }
@@ -151,6 +154,12 @@ impl Failure {
                 Exit::NotReady
             }
         }
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::Usage(problems.to_string())
     }
 }
 
