@@ -27,7 +27,7 @@ test: ## Run all tests, including those against a real API server
 # The oldest supported version of Kubernetes, one in the middle, and the newest. The first run builds all three.
 .PHONY: test-versions
 test-versions: VERSIONS =
-test-versions: ## Run the tests with a real API server for each of VERSIONS (1.30, 1.33, 1.37; by default all), and print a table
+test-versions: ## Run the tests with a real API server for each of VERSIONS (such as 1.30; by default all that are pinned), and print a table
 	tests/versions $(VERSIONS)
 
 # The soak tests of `make test`, one after another, with larger numbers.

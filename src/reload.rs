@@ -49,9 +49,9 @@ pub enum Reload {
 type Look = Result<Option<(Configuration, String)>, Problems>;
 
 impl Loaded {
-    /// Reads these files and directories, as [`config::read`] does.
+    /// Reads these files and directories, as [`config::read_files`] does.
     pub fn from_files(paths: &[PathBuf]) -> Result<Self, Problems> {
-        let files = config::read(paths)?;
+        let files = config::read_files(paths)?;
         Ok(Self {
             configuration: parse(&files)?,
             status: status(config::names(paths), Some(config::hash(&files))),
@@ -150,7 +150,7 @@ fn look(paths: &[PathBuf], active: &str) -> Look {
     if !deleted.is_empty() {
         return Err(Problems::of_files(deleted));
     }
-    let files = config::read(paths)?;
+    let files = config::read_files(paths)?;
     let sha256 = config::hash(&files);
     if sha256 == active {
         return Ok(None);
@@ -160,10 +160,8 @@ fn look(paths: &[PathBuf], active: &str) -> Look {
 
 /// Logs the warnings about valid files.
 fn parse(files: &[SourceFile]) -> Result<Configuration, Problems> {
-    let configuration = config::parse_files(files)?;
-    let warnings = config::warnings(files).map(|warnings| warnings.to_string());
-    for line in warnings.iter().flat_map(|warnings| warnings.lines()) {
-        let problem = line.replacen("warning: ", "", 1);
+    let (configuration, warnings) = config::parse_files(files)?;
+    for problem in warnings.to_string().lines() {
         warn!(problem, "the configuration file is valid, with a warning");
     }
     Ok(configuration)

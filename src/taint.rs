@@ -31,6 +31,12 @@ pub enum Effect {
 impl Effect {
     pub const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
 
+    /// The effect that the API calls so.
+    fn named(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|effect| effect.as_str() == name)
+    }
+
     /// As in the API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,13 +87,12 @@ impl TaintMatcher {
         }
     }
 
-    /// What matches `taint` and no other.
+    /// What matches `taint` and no other. `None` if its effect is none of [`Effect`].
     pub fn exactly(taint: &Taint) -> Option<Self> {
-        let mut effects = Effect::ALL.into_iter();
         Some(Self {
             key: taint.key.clone(),
             value: Some(taint.value.clone().unwrap_or_default()),
-            effect: Some(effects.find(|effect| effect.as_str() == taint.effect)?),
+            effect: Some(Effect::named(&taint.effect)?),
         })
     }
 
@@ -166,9 +171,7 @@ pub(crate) fn parse_key(key: &str) -> Result<String, String> {
 }
 
 pub(crate) fn parse_effect(name: &str) -> Result<Effect, String> {
-    let mut all = Effect::ALL.into_iter();
-    all.find(|effect| effect.as_str() == name)
-        .ok_or_else(|| format!("must be {}, not {}", effects(), quoted(name)))
+    Effect::named(name).ok_or_else(|| format!("must be {}, not {}", effects(), quoted(name)))
 }
 
 pub(crate) fn effects() -> String {

@@ -1,18 +1,15 @@
 //! `untaint config`.
 
-use super::{Failure, print, print_error, read_configuration};
+use super::{Failure, print, print_warnings, read_configuration};
 use crate::cli::{ConfigCommand, Exit};
 use crate::config;
 
 pub(super) async fn config(command: ConfigCommand) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Validate { files: paths } => {
-            let files = read_configuration(&paths, None, config::read).await?;
-            let configuration = config::parse_files(&files)
-                .map_err(|problems| Failure::Usage(problems.to_string()))?;
-            if let Some(warnings) = config::warnings(&files) {
-                print_error(warnings.to_string()).await;
-            }
+            let files = read_configuration(&paths, None, config::read_files).await?;
+            let (configuration, warnings) = config::parse_files(&files)?;
+            print_warnings(&warnings.to_string()).await;
             let names = config::names(&paths);
             let files = match files.len() {
                 1 => String::new(),

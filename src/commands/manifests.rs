@@ -1,16 +1,14 @@
 //! `untaint manifests`.
 
-use std::io::{self, Write as _};
-
-use super::{Failure, print, read_configuration, run_blocking};
+use super::{Failure, print, print_warnings, read_configuration};
 use crate::cli::{DEFAULT_IMAGE, Exit, ManifestsArgs};
 use crate::config;
-use crate::manifests::{Account, Manifests, Part, Patch};
+use crate::manifests::{Account, Manifests, Part, Patch, RenderError};
 
 pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
-    let usage = |error: &dyn ToString| Failure::Usage(error.to_string());
-    let files = read_configuration(&args.config, None, config::read).await?;
-    let configuration = config::parse_files(&files).map_err(|error| usage(&error))?;
+    let usage = |error: RenderError| Failure::Usage(error.to_string());
+    let files = read_configuration(&args.config, None, config::read_files).await?;
+    let (configuration, of_configuration) = config::parse_files(&files)?;
     let manifests = Manifests {
         files,
         configuration,
@@ -34,25 +32,16 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         Some(target) => manifests.render_patch(target),
         None => manifests.render(&args.only),
     };
-    let rendered = rendered.map_err(|error| usage(&error))?;
+    let rendered = rendered.map_err(usage)?;
+    print_warnings(&of_configuration.to_string()).await;
     if target.is_some() || args.only.contains(&Part::Workload) {
-        let mut warnings = manifests.warnings().map_err(|error| usage(&error))?;
+        let mut warnings = manifests.warnings().map_err(usage)?;
         if manifests.image == DEFAULT_IMAGE {
             warnings.push(format!(
                 "the manifests contain {DEFAULT_IMAGE}, a placeholder for the image: name your image with --image"
             ));
         }
-        warn(warnings).await;
+        print_warnings(&warnings.join("\n")).await;
     }
     print(rendered).await
-}
-
-/// Prints them as plain text, like errors of usage: the reader is the one who has typed the command.
-async fn warn(warnings: Vec<String>) {
-    let print = move || {
-        warnings
-            .iter()
-            .try_for_each(|warning| writeln!(io::stderr(), "warning: {warning}"))
-    };
-    let _ = run_blocking(print).await;
 }

@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod flags;
 mod install;
+mod late;
 mod manifests;
 mod run;
 mod wait;
@@ -20,10 +21,8 @@ use tracing::{error, info, warn};
 
 use crate::blocking::joined;
 use crate::cli::{Command, Exit};
-use crate::config::{is_standard_input, names};
-use crate::gate::State;
+use crate::config::{Problems, is_standard_input, names};
 use crate::gate::probe::exec;
-use crate::gate::run::GateStatus;
 
 /// After this time, untaint logs that a file system does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -101,16 +100,19 @@ async fn run_blocking_on<T: Send + 'static>(
     joined(&mut task).await
 }
 
+/// Prints one warning a line as plain text, like errors of usage: the reader is the one who has typed the command.
+async fn print_warnings(warnings: &str) {
+    for warning in warnings.lines() {
+        print_error(format!("warning: {warning}")).await;
+    }
+}
+
 /// Reads configuration files. `read` returns their contents, or why they are not a configuration.
-async fn read_configuration<T, E>(
+async fn read_configuration<T: Send + 'static>(
     paths: &[PathBuf],
     deadline: Option<Instant>,
-    read: fn(&[PathBuf]) -> Result<T, E>,
-) -> Result<T, Failure>
-where
-    T: Send + 'static,
-    E: ToString + Send + 'static,
-{
+    read: fn(&[PathBuf]) -> Result<T, Problems>,
+) -> Result<T, Failure> {
     let (names, files) = (names(paths), paths.to_owned());
     let work = move || read(&files);
     // Another program may take its time to write to standard input.
@@ -122,7 +124,7 @@ where
         (read, "the file system does not answer")
     };
     match read {
-        Some(result) => result.map_err(|error| Failure::Usage(error.to_string())),
+        Some(result) => result.map_err(Failure::from),
         None => Err(Failure::Late(format!("{names}: {silence}"))),
     }
 }
@@ -155,27 +157,15 @@ impl Failure {
     }
 }
 
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Failed(error)
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::Usage(problems.to_string())
     }
 }
 
-/// Why a rule whose gates are open was not ready at the time-out.
-const NOT_STABLE: &str =
-    "every gate is open, but not for stableFor yet; give it more time with --timeout";
-
-/// Logs why a rule was not ready at the time-out, and which of its gates are not open.
-fn log_late_rule<'g>(
-    rule: &str,
-    decision: &str,
-    reason: &str,
-    gates: impl IntoIterator<Item = &'g GateStatus>,
-) {
-    error!(rule, decision, reason, "the rule was not ready in time");
-    for gate in gates.into_iter().filter(|gate| gate.state != State::Open) {
-        let (gate, state, reason) = (&gate.name, gate.state.as_str(), &gate.message);
-        error!(rule, gate, state, reason, "the gate was not open in time");
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{error, info};
 
 use super::flags::one_rule;
-use super::{Failure, NOT_STABLE, deadline_in, finish_by, log_late_rule, read_configuration};
+use super::{Failure, deadline_in, finish_by, late, read_configuration};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, GateArgs, RunArgs};
@@ -23,7 +23,7 @@ use crate::events;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded, Reload};
 use crate::server::{self, Sources};
-use crate::status::{ConfigurationStatus, LeftTaintStatus, RuleStatus, Status};
+use crate::status::{ConfigurationStatus, LeftTaintStatus, Status};
 use crate::syntax::DNS_SUBDOMAIN;
 use crate::taint::TaintMatcher;
 
@@ -82,7 +82,9 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         done = finish_by(deadline, work) => match done {
             Some(()) if args.once => Ok(end_of_once(status_receiver.borrow().as_ref())),
             None => {
-                log_unfinished(status_receiver.borrow().as_ref());
+                if let Some(status) = status_receiver.borrow().as_ref() {
+                    late::log_status(status);
+                }
                 Ok(Exit::NotReady)
             }
             Some(()) => Err(anyhow!("the agent's loop ended").into()),
@@ -162,55 +164,5 @@ fn end_of_once(status: Option<&Status>) -> Exit {
         Exit::Done
     } else {
         Exit::Left
-    }
-}
-
-/// Logs why `--once` did not finish in time.
-fn log_unfinished(status: Option<&Status>) {
-    let Some(status) = status else { return };
-    if let Some(incident) = &status.api.last_error
-        && !status.api.watching
-    {
-        error!(
-            error = incident.message,
-            "not in time: untaint cannot watch the Node"
-        );
-    }
-    if let Some(waits_for) = &status.waits_for {
-        error!(
-            waits_for,
-            "not in time: the taints are gone, but something is still missing"
-        );
-    }
-    for rule in status.rules.iter().filter(|rule| !rule.done) {
-        log_late_rule(
-            &rule.name,
-            rule.decision,
-            &late_reason(status, rule),
-            &rule.gates,
-        );
-    }
-}
-
-/// Why the rule has something left to do.
-fn late_reason(status: &Status, rule: &RuleStatus) -> String {
-    if let Some(message) = &rule.denied {
-        return format!("the server refuses to change the taint: {message}");
-    }
-    if let Some(message) = &rule.write_failure {
-        return format!("the change of the taint has not succeeded yet: {message}");
-    }
-    match (rule.decision, &status.api.last_error) {
-        ("no-node", _) if status.api.watching => format!(
-            "there is no Node {:?}; give --node-name or NODE_NAME the name of the Node that this process runs on",
-            status.node.name
-        ),
-        ("no-node", None) => {
-            "untaint does not see the Node: the API server has not answered".into()
-        }
-        ("no-node", Some(error)) => format!("untaint does not see the Node: {}", error.message),
-        ("stabilizing", _) => NOT_STABLE.into(),
-        ("ready" | "lapsed", _) => "the change of the taint has not succeeded yet".into(),
-        _ => rule.meaning.into(),
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 use tracing::info;
 
-use super::{Failure, NOT_STABLE, deadline_in, finish_by, log_late_rule};
+use super::{Failure, deadline_in, finish_by, late};
 use crate::boot::Moment;
 use crate::cli::{Exit, WaitArgs};
 use crate::config::{self, Configuration};
@@ -39,11 +39,11 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
     let now = Instant::now();
     for (gates, state) in rules.iter().filter(|(_, state)| !state.is_stable(now)) {
         let (decision, reason) = match state.stable_at() {
-            Some(until) => (Decision::Stabilizing { until }, NOT_STABLE),
+            Some(until) => (Decision::Stabilizing { until }, late::NOT_STABLE),
             None => (Decision::Waiting, Decision::Waiting.meaning()),
         };
         let rule = &state.rule().name;
-        log_late_rule(rule, decision.as_str(), reason, gates.status());
+        late::log_rule(rule, decision.as_str(), reason, gates.status());
     }
     Ok(Exit::NotReady)
 }

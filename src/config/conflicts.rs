@@ -1,5 +1,5 @@
-//! Rules that conflict, in one file or in several: they write the same thing on the same Node, or wait for a condition that they
-//! publish themselves.
+//! Rules that conflict, in one file or in several: they write the same thing on the same Node, or wait for a condition
+//! that they publish themselves.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -31,57 +31,48 @@ pub(super) fn report(rules: &[PartialRule<'_>]) {
 fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
     const REMEDY: &str = "or different values of one label in nodeSelector";
     let others = || earlier.iter().filter(|other| rule.shares_nodes_with(other));
-    if let Some((at, taint)) = &rule.taint
-        && let Some((other, _)) = others()
-            .filter_map(|other| other.taint.as_ref())
-            .find(|(_, other)| taint.overlaps(other))
-    {
-        at.report_key(format!(
-            "can match the same taint as the rule {}; name different keys, values or effects, {REMEDY}",
-            at.whereabouts(other)
-        ));
-    }
+    let taints = || others().filter_map(|other| other.taint.as_ref());
+    let (taint, overlap) = (rule.taint.as_ref(), TaintMatcher::overlaps);
+    report_clash(taint, taints(), overlap, |place| {
+        format!(
+            "can match the same taint as the rule {place}; name different keys, values or effects, {REMEDY}"
+        )
+    });
+    let put_backs = others().filter_map(|other| other.put_back.as_ref());
     // A rule puts back taints of one effect only, so equal keys are enough.
-    if let Some((at, taint)) = &rule.put_back
-        && let Some((other, _)) = others()
-            .filter_map(|other| other.put_back.as_ref())
-            .find(|(_, other)| other.key == taint.key)
+    let same_key = |one: &TaintMatcher, other: &TaintMatcher| one.key == other.key;
+    report_clash(rule.put_back.as_ref(), put_backs, same_key, |place| {
+        format!(
+            "puts back the same taint as the rule {place}: a Node has one taint of a key and effect, whatever its value; \
+             use retaint in one of them only, {REMEDY}"
+        )
+    });
+    report_clash(rule.own_put_back(), taints(), overlap, |place| {
+        format!("puts back a taint that the rule {place} removes; name another key, {REMEDY}")
+    });
+    let own_put_backs = others().filter_map(PartialRule::own_put_back);
+    report_clash(taint, own_put_backs, overlap, |place| {
+        format!(
+            "can match the taint that the retaint {place} puts back; name another key, {REMEDY}"
+        )
+    });
+    let published = others().filter_map(|other| other.published.as_ref());
+    report_clash(rule.published.as_ref(), published, String::eq, |place| {
+        format!("names the same condition as the one {place}; name different types, {REMEDY}")
+    });
+}
+
+/// Reports the first of `others` that clashes with `own`, at the place of `own`.
+fn report_clash<'t, T: 't>(
+    own: Option<&'t (Cursor<'t>, T)>,
+    mut others: impl Iterator<Item = &'t (Cursor<'t>, T)>,
+    clash: impl Fn(&T, &T) -> bool,
+    message: impl FnOnce(String) -> String,
+) {
+    if let Some((at, own)) = own
+        && let Some((other, _)) = others.find(|(_, other)| clash(own, other))
     {
-        at.report_key(format!(
-            "puts back the same taint as the rule {}: a Node has one taint of a key and effect, whatever its value; \
-             use retaint in one of them only, {REMEDY}",
-            at.whereabouts(other)
-        ));
-    }
-    if let Some((at, taint)) = rule.own_put_back()
-        && let Some((other, _)) = others()
-            .filter_map(|other| other.taint.as_ref())
-            .find(|(_, other)| taint.overlaps(other))
-    {
-        at.report_key(format!(
-            "puts back a taint that the rule {} removes; name another key, {REMEDY}",
-            at.whereabouts(other)
-        ));
-    }
-    if let Some((at, taint)) = &rule.taint
-        && let Some((other, _)) = others()
-            .filter_map(PartialRule::own_put_back)
-            .find(|(_, other)| taint.overlaps(other))
-    {
-        at.report_key(format!(
-            "can match the taint that the retaint {} puts back; name another key, {REMEDY}",
-            at.whereabouts(other)
-        ));
-    }
-    if let Some((at, kind)) = &rule.published
-        && let Some((other, _)) = others()
-            .filter_map(|other| other.published.as_ref())
-            .find(|(_, other)| other == kind)
-    {
-        at.report_key(format!(
-            "names the same condition as the one {}; name different types, {REMEDY}",
-            at.whereabouts(other)
-        ));
+        at.report_key(message(at.whereabouts(other)));
     }
 }
 

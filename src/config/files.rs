@@ -10,7 +10,7 @@ use crate::text::{io_message, printable, sha256};
 
 /// The path of standard input.
 const STANDARD_INPUT: &str = "-";
-/// The files of a directory. A file with one short rule has about 100 bytes, and the limit of bytes allows 10,000.
+/// How many files a directory may have. A directory with more is hardly one of configurations.
 const MOST_FILES: usize = 256;
 /// The longest path that Linux accepts, in bytes.
 const LONGEST_PATH: usize = 4096;
@@ -27,7 +27,7 @@ pub struct SourceFile {
 /// of their names, or `-` for standard input. Hidden files do not count, nor do the files of directories below.
 ///
 /// The error has every file that cannot be read. A file, and all together, have at most 1 MiB.
-pub fn read(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {
+pub fn read_files(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
     let (mut known, mut size) = (HashSet::new(), 0);
     for path in paths {
@@ -94,6 +94,10 @@ pub fn hash(files: &[SourceFile]) -> String {
 fn name_of(path: &Path) -> String {
     if is_standard_input(path) {
         return "standard input".into();
+    }
+    if path.as_os_str().is_empty() {
+        // Such as what follows a colon at the end of UNTAINT_CONFIG.
+        return "the empty path".into();
     }
     printable(&path.to_string_lossy(), LONGEST_PATH)
 }

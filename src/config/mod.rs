@@ -2,8 +2,8 @@
 //!
 //! [`parse`] and [`parse_files`] are pure; `files` finds and reads the files. Each type is beside its reader: `gate` has
 //! the gates, one file a kind; `rule` has everything else of a rule. `read` is how YAML becomes values, and how all
-//! problems are found at once. `conflicts` compares rules with each other. The types have the shape and the field names of the file, so that
-//! [`parse`] reads again what [`show`] writes, and [`schema`] is their JSON Schema.
+//! problems are found at once. `conflicts` compares rules with each other. The types have the shape and the field names
+//! of the file, so that [`parse`] reads again what [`show`] writes, and [`schema`] is their JSON Schema.
 
 mod conflicts;
 mod duration;
@@ -22,7 +22,7 @@ use serde::Serialize;
 
 pub use duration::parse_duration;
 pub(crate) use duration::shown as shown_duration;
-pub use files::{SourceFile, hash, is_in_directory, is_standard_input, names, read};
+pub use files::{SourceFile, hash, is_in_directory, is_standard_input, names, read_files};
 pub use gate::*;
 pub use read::Problems;
 pub use rule::{Deadline, DeadlineAction, PublishCondition, Retaint, Rule};
@@ -69,28 +69,18 @@ pub fn parse(text: &str) -> Result<Configuration, Problems> {
         .map(|(configuration, _)| configuration)
 }
 
-/// Joins configuration files and checks them together. The error has all problems, each with its file and place.
-pub fn parse_files(files: &[SourceFile]) -> Result<Configuration, Problems> {
-    read_files(files).map(|(configuration, _)| configuration)
-}
-
-/// The same, with the warnings.
-fn read_files(files: &[SourceFile]) -> Result<(Configuration, Problems), Problems> {
+/// Joins configuration files and checks them together. Also returns what is valid and worth a warning. The error has all
+/// problems, each with its file and place.
+pub fn parse_files(files: &[SourceFile]) -> Result<(Configuration, Problems), Problems> {
     let sources = files
         .iter()
         .map(|file| Source::new(Some(&file.name), &file.text));
     read::documents(&sources.collect::<Vec<_>>(), Configuration::read)
 }
 
-/// What is valid in configuration files and worth a warning. There is none in invalid files.
-pub fn warnings(files: &[SourceFile]) -> Option<Problems> {
-    let (_, warnings) = read_files(files).ok()?;
-    (!warnings.is_empty()).then_some(warnings)
-}
-
-/// [`read`] and [`parse_files`].
+/// [`read_files`] and [`parse_files`], without the warnings.
 pub fn load(paths: &[PathBuf]) -> Result<Configuration, Problems> {
-    parse_files(&read(paths)?)
+    parse_files(&read_files(paths)?).map(|(configuration, _)| configuration)
 }
 
 /// Writes a configuration as [`parse`] reads it, with every default filled in.

@@ -116,12 +116,15 @@ impl Rule {
             let deadline = fields.or("deadline", Deadline::default(), Deadline::read);
             let retaint_at = fields.find("retaint");
             let retaint = retaint_at.as_ref().and_then(Retaint::read);
-            if let (Some(at), Some(retaint), Some(taint)) = (&retaint_at, &retaint, &taint) {
-                retaint::warn(at, retaint, taint);
-            }
             if let Some(at) = &retaint_at {
                 let has_gates = !gates_at.is_some_and(|gates| gates.is_empty_list());
                 retaint::check_needs(at, taint.as_ref(), has_gates, deadline);
+            }
+            let put_back = retaint.as_ref().zip(taint.as_ref());
+            let put_back = put_back.map(|(retaint, taint)| retaint.taint(taint));
+            let put_back = retaint_at.zip(put_back);
+            if let Some((at, taint)) = &put_back {
+                retaint::warn(at, &taint.key);
             }
             let published_at = fields.find("publishCondition");
             let publish_condition = published_at.as_ref().and_then(PublishCondition::read);
@@ -130,9 +133,7 @@ impl Rule {
                 at: cursor.clone(),
                 node_selector: node_selector.clone(),
                 gates: gates.clone().unwrap_or_default(),
-                put_back: retaint_at
-                    .zip(retaint.as_ref().zip(taint.as_ref()))
-                    .map(|(at, (retaint, taint))| (at, retaint.taint(taint))),
+                put_back,
                 taint: taint_at.zip(taint.clone()),
                 published: published_at
                     .zip(publish_condition.clone().map(|condition| condition.kind)),

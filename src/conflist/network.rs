@@ -1,7 +1,7 @@
 //! One configuration file, read as libcni reads it.
 //!
 //! Of two equal keys the last one counts, as in Go. Stricter than Go: no invalid UTF-8, no unpaired surrogates, 128 levels
-//! instead of 10,000, and one spelling of a key. Stricter than libcni: no version that is none, no unexpanded templates.
+//! instead of 10,000, and one spelling of a key. Stricter than libcni: no invalid `cniVersion`, no unexpanded templates.
 
 use std::ffi::OsStr;
 

@@ -239,7 +239,7 @@ fn looked(followed: &Followed, text: &str) -> Look {
 fn a_bad_text_leaves_the_active_configuration_and_is_reported_once_for_each_problem() {
     let mut followed = followed();
     let active = followed.status.clone();
-    let missing = || config::read(&["/does/not/exist".into()]).map(|_| None);
+    let missing = || config::read_files(&["/does/not/exist".into()]).map(|_| None);
     let Some(Reload::Kept(status)) = followed.apply(missing()) else {
         panic!("not told");
     };

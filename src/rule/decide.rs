@@ -120,9 +120,7 @@ impl RuleState {
         }
         match (self.decision, &self.failed, &self.denied) {
             (Decision::Held, ..) => "Karpenter has not registered the node yet".into(),
-            (Decision::Stabilizing { .. }, ..) => {
-                "every gate is open, but not for stableFor yet".into()
-            }
+            (Decision::Stabilizing { .. }, ..) => self.decision.meaning().into(),
             (_, Some(message), _) => format!("the removal, which fails: {message}"),
             (_, _, Some(message)) => format!("the server refuses the removal: {message}"),
             _ => "the removal, which has not succeeded yet".into(),

@@ -25,7 +25,7 @@ fn rules_of_several_files_are_joined_in_the_order_of_the_files() {
             "{HEAD}rules: [{{name: {name}, taint: {{key: example.com/{name}}}, gates: []}}]\n"
         ),
     });
-    let joined = config::parse_files(&files).unwrap();
+    let joined = config::parse_files(&files).unwrap().0;
     let names: Vec<_> = joined.rules.iter().map(|rule| rule.name.as_str()).collect();
     assert_eq!(names, ["b", "a", "c"]);
     assert_eq!(config::parse(&config::show(&joined)).unwrap(), joined);
@@ -129,7 +129,9 @@ fn a_setting_of_one_file_holds_for_all() {
         ("", "events: true\n", true),
         ("", "events: false\n", false),
     ] {
-        let joined = config::parse_files(&[text("a", first), text("b", second)]).unwrap();
+        let joined = config::parse_files(&[text("a", first), text("b", second)])
+            .unwrap()
+            .0;
         assert_eq!(joined.events, events, "{first:?} {second:?}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::cluster::shared;
 
-use crate::render::{FORMS, Objects, configuration, list, written};
+use crate::render::{FORMS, Objects, configuration, written};
 
 /// The labels that every object of an installation has.
 fn labels(instance: &str) -> Value {
@@ -126,7 +126,7 @@ fn no_object_of_two_installations_with_different_accounts_has_the_same_name() {
         for account in &accounts {
             let arguments = ["--config=examples/storage-agent.yaml", "--form", form];
             let objects = Objects::written(&[&arguments[..], account].concat());
-            for object in list(&json!(objects.0)) {
+            for object in &objects.0 {
                 let metadata = &object["metadata"];
                 let name = [&object["kind"], &metadata["namespace"], &metadata["name"]];
                 names.insert(name.map(Value::to_string));

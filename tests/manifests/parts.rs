@@ -214,15 +214,8 @@ async fn a_daemon_set_that_is_there_gets_all_that_untaint_needs_from_separate_pa
         for part in ["rbac", "policy", "config"] {
             apply(cluster, directory.path(), &write(&["--only", part])).await;
         }
-        let config = Objects::written(&[
-            "--config=examples/storage-agent.yaml",
-            "--form",
-            form,
-            "--namespace",
-            &namespace,
-            "--service-account=agent",
-            "--only=config",
-        ]);
+        let config = write(&["--only=config"]);
+        let config = Objects(serde_yaml::from_multiple(&config).unwrap());
         let config_map = config.one("ConfigMap");
 
         let patch = directory.path().join("patch.yaml");

@@ -18,7 +18,7 @@ fn directory(files: &[&str]) -> TempDir {
 fn read_in(dir: &TempDir, paths: &[&str]) -> Result<Vec<String>, String> {
     let paths: Vec<_> = paths.iter().map(|path| dir.path().join(path)).collect();
     let around = format!("{}/", dir.path().display());
-    match read(&paths) {
+    match read_files(&paths) {
         Ok(files) => Ok(files.into_iter().map(|file| file.text).collect()),
         Err(problems) => Err(problems.to_string().replace(&around, "")),
     }
@@ -67,6 +67,15 @@ fn every_file_that_cannot_be_read_is_named() {
         "d/b.yaml: is named twice",
     ];
     assert_eq!(problems.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_path_without_a_name_has_one_in_messages() {
+    let problems = read_files(&[PathBuf::new()]).unwrap_err();
+    assert_eq!(
+        problems.to_string(),
+        "the empty path: cannot be read: no such file or directory"
+    );
 }
 
 #[test]

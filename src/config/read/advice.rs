@@ -2,40 +2,13 @@
 //!
 //! Most of what is here comes from people who paste parts of other objects of Kubernetes.
 
-use super::tree::Value;
-use crate::taint::{TaintMatcher, parse_taint};
+use std::sync::LazyLock;
 
-const RULE: [&str; 8] = [
-    "taint",
-    "nodeSelector",
-    "gates",
-    "stableFor",
-    "deadline",
-    "retaint",
-    "publishCondition",
-    "dryRun",
-];
-const KINDS: [&str; 11] = [
-    "cniConfig",
-    "httpGet",
-    "tcpSocket",
-    "grpc",
-    "exec",
-    "file",
-    "csiDriver",
-    "allocatable",
-    "nodeCondition",
-    "nodeLabel",
-    "pods",
-];
-const GATE: [&str; 6] = [
-    "anyOf",
-    "initialDelaySeconds",
-    "periodSeconds",
-    "timeoutSeconds",
-    "successThreshold",
-    "failureThreshold",
-];
+use serde_json::{Map, Value as Json};
+
+use super::tree::Value;
+use crate::config::schema;
+use crate::taint::{TaintMatcher, parse_taint};
 
 /// The end of the message that `what` has no field `name`, but the `known` ones.
 pub(super) fn for_field(what: &str, name: &str, known: &[&str]) -> String {
@@ -120,48 +93,53 @@ fn distance(one: &[u8], other: &[u8]) -> usize {
 
 /// Where the field `name` is one, and how it is spelled there.
 fn home(what: &str, name: &str) -> Option<(&'static str, &'static str)> {
-    let plain_name = plain(name);
-    let find = |names: &[&'static str]| {
-        let mut names = names.iter().copied();
-        names.find(|name| plain(name) == plain_name)
-    };
-    let is_kind = KINDS.contains(&what);
-    if let Some(name) = find(&["rules", "events"]) {
-        return Some((name, "at the top of the file"));
+    let name = plain(name);
+    let find = |of| fields(of).find(|field| plain(field) == name);
+    let is_kind = fields(GATE).any(|field| field == what);
+    if let Some(field) = find(FILE) {
+        return Some((field, "at the top of the file"));
     }
-    if let Some(name) = find(&RULE) {
+    if let Some(field) = find(RULE) {
         let place = match what {
             "the file" => "in a rule, under rules",
             _ if is_kind => "two levels up, in the rule",
             "expect" | "a header" => "in the rule",
             _ => "one level up, in the rule",
         };
-        return Some((name, place));
+        return Some((field, place));
     }
-    if let Some(name) = find(&KINDS).or_else(|| find(&GATE)) {
+    if let Some(field) = find(GATE) {
         let place = match what {
             "the file" | "a rule" => "in a gate, under gates",
             "a gate with anyOf" => "in the members of anyOf",
             _ if is_kind => "one level up, in the gate",
             _ => "in the gate",
         };
-        return Some((name, place));
+        return Some((field, place));
     }
-    match what {
-        "a rule" => find(&["key", "effect", "value"]).map(|name| (name, "in taint")),
-        "httpGet" => find(&["status", "json", "text"]).map(|name| (name, "in expect")),
-        "expect" => find(&[
-            "httpHeaders",
-            "scheme",
-            "path",
-            "host",
-            "port",
-            "unixSocket",
-        ])
-        .map(|name| (name, "one level up, in httpGet")),
-        _ => None,
-    }
+    let (of, place) = match what {
+        "a rule" => ("/$defs/TaintMatcher", "in taint"),
+        "httpGet" => ("/$defs/Expect", "in expect"),
+        "expect" => ("/$defs/HttpGet", "one level up, in httpGet"),
+        _ => return None,
+    };
+    Some((find(of)?, place))
 }
+
+/// The fields of the type at this place of the schema, without `name`, which several types have.
+fn fields(of: &str) -> impl Iterator<Item = &'static str> {
+    static SCHEMA: LazyLock<Json> =
+        LazyLock::new(|| serde_json::from_str(schema::TEXT).unwrap_or_default());
+    let fields = SCHEMA
+        .pointer(of)
+        .and_then(|it| it["properties"].as_object());
+    let names = fields.into_iter().flat_map(Map::keys).map(String::as_str);
+    names.filter(|name| *name != "name")
+}
+
+const FILE: &str = "";
+const RULE: &str = "/$defs/Rule";
+const GATE: &str = "/$defs/Gate";
 
 /// The end of the message that `what` must be a mapping, which says what to write for a `value` that is none. A scalar
 /// that is secret comes without its `text`.

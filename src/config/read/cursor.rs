@@ -84,7 +84,7 @@ impl<'t> Cursor<'t> {
     pub(crate) fn warn_key(&self, message: impl AsRef<str>) {
         self.source.warn(Problem {
             place: Some(self.place()),
-            message: format!("warning: {}: {}", self.path, message.as_ref()),
+            message: format!("{}: {}", self.path, message.as_ref()),
         });
     }
 

@@ -30,10 +30,6 @@ impl Problems {
         Self(texts.collect())
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// One problem of each of these files, as a whole.
     pub(crate) fn of_files(files: Vec<(String, String)>) -> Self {
         let place = None;

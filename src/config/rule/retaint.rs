@@ -60,10 +60,9 @@ impl Retaint {
     }
 }
 
-/// Warns about a `retaint`, which stands `at`, if its taint disturbs cluster-autoscaler.
-pub(super) fn warn(at: &Cursor<'_>, retaint: &Retaint, taint: &TaintMatcher) {
-    let key = retaint.taint(taint).key;
-    if let Some(name) = startup_name(&key) {
+/// Warns about a `retaint`, which stands `at`, if the taint that it puts back has a `key` that disturbs cluster-autoscaler.
+pub(super) fn warn(at: &Cursor<'_>, key: &str) {
+    if let Some(name) = startup_name(key) {
         at.warn_key(format!(
             "puts back a taint with the key {key}: cluster-autoscaler counts a node with such a key as unready, and stops scaling \
              if too many nodes are; set key to another key, such as status-taint.cluster-autoscaler.kubernetes.io/{name}"

@@ -37,29 +37,24 @@ pub(in crate::manifests) fn role_rules(manifests: &Manifests) -> String {
     let published = rules().filter_map(|rule| rule.publish_condition.as_ref());
     let published: BTreeSet<_> = published.map(|condition| &condition.kind).collect();
     [
-        grant(ABOUT_MARK, mark(manifests), "hold", [account.as_str()]),
-        grant(ABOUT_RULES, "rules", "follow", [hash.as_str()]),
-        grant("", "taints", "remove", removed.iter().map(String::as_str)),
-        grant("", "taints", "add", put_back.iter().map(String::as_str)),
-        grant(
-            "",
-            "conditions",
-            "publish",
-            published.into_iter().map(String::as_str),
-        ),
+        grant(ABOUT_MARK, mark(manifests), "hold", [account]),
+        grant(ABOUT_RULES, "rules", "follow", [hash]),
+        grant("", "taints", "remove", removed),
+        grant("", "taints", "add", put_back),
+        grant("", "conditions", "publish", published),
     ]
     .concat()
 }
 
-fn grant<'n>(
+fn grant(
     about: &str,
     resource: &str,
     verb: &str,
-    names: impl IntoIterator<Item = &'n str>,
+    names: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> String {
     let names = names.into_iter();
     let names: Vec<_> = names
-        .map(|name| format!("  - {}\n", scalar(name)))
+        .map(|name| format!("  - {}\n", scalar(name.as_ref())))
         .collect();
     if names.is_empty() {
         // Without names, the rule would grant all names.

@@ -12,12 +12,11 @@ use crate::manifests::yaml::scalar;
 /// Every container has these, with the same content except for [`NOT_OF_HOST`].
 const IN_EVERY_CONTAINER: [&str; 2] = ["/proc", "/sys"];
 
+const PROCESSES: &str = "a container sees only its own processes; use a gate for what the process offers, such as a file or a socket";
+
 /// Where a container has something else than the host, and why.
 const NOT_OF_HOST: [(&[&str], &str); 4] = [
-    (
-        &["/proc/self", "/proc/thread-self"],
-        "a container sees only its own processes; use a gate for what the process offers, such as a file or a socket",
-    ),
+    (&["/proc/self", "/proc/thread-self"], PROCESSES),
     (
         // `defaultMaskedPaths` in k8s.io/kubernetes/pkg/securitycontext/util.go.
         &[
@@ -138,8 +137,8 @@ fn not_of_host(path: &Path) -> Option<&'static str> {
     let found = places.find(|(paths, _)| paths.iter().any(|other| path.starts_with(other)));
     let process = path.strip_prefix("/proc").ok();
     let process = process.and_then(|path| path.iter().next()?.to_str()?.parse::<u32>().ok());
-    let of_process = process.map(|_| &NOT_OF_HOST[0]);
-    found.or(of_process).map(|(_, reason)| *reason)
+    let reason = found.map(|(_, reason)| *reason);
+    reason.or(process.map(|_| PROCESSES))
 }
 
 /// The directories among `all` that can be on a node only because of a wrong path: the kubelet creates those that are

@@ -136,6 +136,11 @@ async fn each_answer_that_keeps_it_from_its_end_is_named_when_time_is_up() {
         assert_eq!(agent.exit_code().await.unwrap(), 3, "{expected}");
         named_at_the_end(&agent, expected).await;
         let lines = agent.logs();
+        if verb == Verb::Watch {
+            let is_end =
+                |line: &&Value| line["level"] == "ERROR" && line.to_string().contains(expected);
+            assert_eq!(lines.iter().filter(is_end).count(), 1, "{lines:#?}");
+        }
         let told = lines.iter().find(|line| {
             !["DEBUG", "ERROR"].contains(&line["level"].as_str().unwrap_or_default())
                 && line["error"].to_string().contains(expected)

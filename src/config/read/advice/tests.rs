@@ -1,27 +1,4 @@
-use std::collections::BTreeSet;
-
-use serde_json::Value as Json;
-
 use super::*;
-
-/// The fields of a type in the schema.
-fn fields(of: &str) -> BTreeSet<String> {
-    let schema: Json = serde_json::from_str(crate::config::schema::TEXT).unwrap();
-    let fields = schema["$defs"][of]["properties"].as_object().unwrap();
-    fields
-        .keys()
-        .filter(|name| *name != "name")
-        .cloned()
-        .collect()
-}
-
-#[test]
-fn the_fields_that_are_looked_for_elsewhere_are_those_of_the_schema() {
-    let listed =
-        |names: &[&str]| -> BTreeSet<String> { names.iter().map(ToString::to_string).collect() };
-    assert_eq!(listed(&RULE), fields("Rule"));
-    assert_eq!(listed(&[&KINDS[..], &GATE].concat()), fields("Gate"));
-}
 
 #[test]
 fn a_misspelled_field_resembles_one_and_another_word_resembles_none() {

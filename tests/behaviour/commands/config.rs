@@ -1,0 +1,88 @@
+//! `untaint config`, and what it shares with other commands.
+
+use testkit::agent::write_configuration;
+
+use super::{text, untaint};
+
+#[test]
+fn config_validate_prints_every_error_with_its_place_and_exits_with_2() {
+    let file = "tests/fixtures/config/invalid/many-at-once.yaml";
+    let output = untaint(&["config", "validate", "examples/cilium.yaml", file], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let lines: Vec<_> = text(&output.stderr).lines().collect();
+    assert!(lines.len() > 10);
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.starts_with(&format!("{file}:"))),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn warnings_about_a_valid_file_are_printed_with_their_place() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("config.yaml");
+    let file = file.to_str().unwrap();
+    let startup = "startup-taint.cluster-autoscaler.kubernetes.io/x";
+    let deprecated = "ignore-taint.cluster-autoscaler.kubernetes.io/x";
+    let status = "status-taint.cluster-autoscaler.kubernetes.io/x";
+    for (key, retaint, warned) in [
+        (startup, String::new(), None),
+        (startup, "retaint: {}".into(), Some(startup)),
+        (deprecated, "retaint: {after: 1m}".into(), Some(deprecated)),
+        (
+            startup,
+            format!("retaint: {{key: {startup}}}"),
+            Some(startup),
+        ),
+        (
+            "example.com/x",
+            format!("retaint: {{key: {deprecated}}}"),
+            Some(deprecated),
+        ),
+        (startup, format!("retaint: {{key: {status}}}"), None),
+        (status, "retaint: {}".into(), None),
+        (
+            "example.com/startup-taint.cluster-autoscaler.kubernetes.io",
+            "retaint: {}".into(),
+            None,
+        ),
+    ] {
+        let gates = "gates: [{name: f, file: {path: /run/ready}}]";
+        let rule = format!(
+            "- name: a\n  taint: {{key: {key}, effect: NoSchedule}}\n  {gates}\n  {retaint}\n"
+        );
+        write_configuration(file.as_ref(), &rule).unwrap();
+        let expected = warned.map_or(String::new(), |key| format!(
+            "warning: {file}:7:3: rules[0].retaint: puts back a taint with the key {key}: cluster-autoscaler counts a node \
+             with such a key as unready, and stops scaling if too many nodes are; set key to another key, such as {status}\n"
+        ));
+        let manifests = ["manifests", "--image", "untaint", "--config", file];
+        for command in [&["config", "validate", file][..], &manifests] {
+            let output = untaint(command, &[]);
+            assert_eq!(output.status.code(), Some(0));
+            assert_eq!(text(&output.stderr), expected, "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn config_show_prints_a_configuration_that_validates() {
+    let output = untaint(&["config", "show", "examples/cilium.yaml"], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(untaint::config::parse(text(&output.stdout)).is_ok());
+}
+
+#[test]
+fn config_schema_prints_the_schema_by_which_editors_check_a_file() {
+    let output = untaint(&["config", "schema"], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        schema["$schema"],
+        "https://json-schema.org/draft/2020-12/schema"
+    );
+    assert_eq!(schema["title"], untaint::config::KIND);
+    assert!(schema["properties"]["rules"]["description"].is_string());
+}
