@@ -82,7 +82,7 @@ fn read_files(files: &[SourceFile]) -> Result<(Configuration, Problems), Problem
     read::documents(&sources.collect::<Vec<_>>(), Configuration::read)
 }
 
-/// What is valid in configuration files and worth a warning. There is none in invalid files.
+/// The warnings about valid configuration files. Invalid files have none.
 pub fn warnings(files: &[SourceFile]) -> Option<Problems> {
     let (_, warnings) = read_files(files).ok()?;
     (!warnings.is_empty()).then_some(warnings)
@@ -151,7 +151,7 @@ impl<'t> Joined<'t> {
             return root.secret().mismatch("a mapping");
         }
         if let Some(kind) = root.get("kind").filter(|kind| kind.is("ConfigMap")) {
-            kind.report("is ConfigMap: give untaint the text under data, and not the ConfigMap");
+            kind.report("is ConfigMap: give untaint the text under data, not the ConfigMap");
             return None;
         }
         root.mapping("the file", |fields| {

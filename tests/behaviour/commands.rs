@@ -189,8 +189,8 @@ fn config_validate_prints_warnings_with_their_place_and_exits_with_0() {
         let output = untaint(&["config", "validate", file], &[]);
         assert_eq!(output.status.code(), Some(0));
         let expected = warned.map_or(String::new(), |key| format!(
-            "{file}:7:3: warning: rules[0].retaint: puts back a taint with the key {key}: cluster-autoscaler counts a node \
-             with such a key as unready, and stops scaling if too many nodes are; set key to another key, such as {status}\n"
+            "{file}:7:3: warning: rules[0].retaint: puts back a taint with the key {key}: Cluster Autoscaler counts a node \
+             with such a taint as unready, and stops scaling if too many nodes are unready; set key to another key, such as {status}\n"
         ));
         assert_eq!(text(&output.stderr), expected);
     }

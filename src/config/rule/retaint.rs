@@ -60,13 +60,13 @@ impl Retaint {
     }
 }
 
-/// Warns about a `retaint`, which stands `at`, if its taint disturbs cluster-autoscaler.
+/// Warns about a `retaint`, which stands `at`, if its taint disturbs Cluster Autoscaler.
 pub(super) fn warn(at: &Cursor<'_>, retaint: &Retaint, taint: &TaintMatcher) {
     let key = retaint.taint(taint).key;
     if let Some(name) = startup_name(&key) {
         at.warn_key(format!(
-            "puts back a taint with the key {key}: cluster-autoscaler counts a node with such a key as unready, and stops scaling \
-             if too many nodes are; set key to another key, such as status-taint.cluster-autoscaler.kubernetes.io/{name}"
+            "puts back a taint with the key {key}: Cluster Autoscaler counts a node with such a taint as unready, and stops scaling \
+             if too many nodes are unready; set key to another key, such as status-taint.cluster-autoscaler.kubernetes.io/{name}"
         ));
     }
 }
