@@ -115,8 +115,8 @@ fn of_host(form: Form, host: &str) -> Option<String> {
              know it: use an address, or a gate of the kind pods"
         )),
         Form::Sidecar | Form::InitContainer if is_loopback(host) => Some(format!(
-            "{host} is the pod itself, unless the pods of your DaemonSet have hostNetwork: true; if the gate asks a program \
-             outside the pod, set that"
+            "{host} is the pod itself, unless the pods of your DaemonSet have hostNetwork: true; set it if the gate asks a \
+             program outside the pod"
         )),
         _ => None,
     }
