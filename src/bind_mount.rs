@@ -1,5 +1,5 @@
-//! Bind mounts of what was deleted. A mount keeps the inode: it shows a deleted file or directory for ever, and never what
-//! is created under the same name. Mounts with `subPath` are such mounts.
+//! Bind mounts of deleted files and directories. A mount keeps the inode: it shows the deleted one forever, and never what is
+//! created later under the same name. Mounts with `subPath` are such mounts.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

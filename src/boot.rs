@@ -114,7 +114,7 @@ pub(crate) fn not_since(uptime: Option<Uptime>, time: Timestamp) -> String {
             format!("from {time:.0}, before the boot at {boot:.0}")
         }
         Some(Uptime { boot, now }) => format!(
-            "from {time:.0}, which is in the future: now is {now:.0}, and the boot was at {boot:.0}"
+            "from {time:.0}, which is in the future: it is now {now:.0}, and the boot was at {boot:.0}"
         ),
         None => format!("from {time:.0}, and the boot time is unknown"),
     }

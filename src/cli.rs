@@ -33,7 +33,7 @@ pub enum Exit {
     /// `check`: not ready. `wait`, `run --once`: not ready in time, or stopped by a signal before that.
     NotReady = 3,
     /// `run --once`: no rule for this Node is left with anything to do, but the Node has a taint that a rule names. To try
-    /// again changes nothing before the labels of the Node or the configuration change.
+    /// again does not help until the labels of the Node or the configuration change.
     Left = 4,
 }
 

@@ -89,7 +89,7 @@ pub fn event(notification: &Notification) -> Option<Event> {
         RuleEvent::TakenOff { taint } => (
             Reason::TaintRemoved,
             format!(
-                "Removed the taint {}, which untaint had put back (rule {rule}): no rule removes it from this Node any more",
+                "Removed the taint {}, which untaint had put back (rule {rule}): no rule for this Node names it now",
                 written(taint)
             ),
         ),

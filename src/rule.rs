@@ -53,9 +53,9 @@ pub struct RuleState {
     tokens: TokenBucket,
     /// The rule's change that may have taken effect without an answer.
     unanswered: Option<Action>,
-    /// The server's message while it refuses the own change, or has failed to make it for some time.
+    /// The server's message while it refuses the change of this rule, or has failed to make it for some time.
     denied: Option<String>,
-    /// Why the last try of the own change failed, if it was not refused.
+    /// Why the last try of the change of this rule failed, if it was not refused.
     failed: Option<String>,
 }
 

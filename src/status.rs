@@ -19,7 +19,7 @@ pub struct Status {
     pub waits_for: Option<String>,
     /// In the order of the configuration.
     pub rules: Vec<RuleStatus>,
-    /// The taints of the Node that rules name or have put back, and that no rule removes.
+    /// The taints of the Node that no rule removes, although a rule names them or untaint put them back.
     pub left_taints: Vec<LeftTaintStatus>,
 }
 
@@ -82,13 +82,13 @@ impl PolicyStatus {
 pub struct LeftTaintStatus {
     /// `KEY[=VALUE]:EFFECT`.
     pub taint: String,
-    /// The name of the rule that has put it back, or that names it.
+    /// The name of the rule that put it back, or that names it.
     pub rule: String,
     /// One word.
     pub reason: &'static str,
     /// What the word means, and what to do.
     pub message: &'static str,
-    /// The server's message while it refuses to let untaint take the taint off.
+    /// The server's message while it refuses to let untaint remove the taint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied: Option<String>,
 }

@@ -130,7 +130,7 @@ pub fn written(taint: &Taint) -> String {
     }
 }
 
-/// The prefixes of keys with which cluster-autoscaler counts a node as not started, and so as unready, however old it is
+/// The prefixes of keys with which Cluster Autoscaler counts a node as not started, and so as unready, however old it is
 /// (`IsStartupTaint` and `FilterOutNodesWithStartupTaints`, cluster-autoscaler `utils/taints/taints.go`).
 const STARTUP_PREFIXES: [&str; 2] = [
     "startup-taint.cluster-autoscaler.kubernetes.io/",

@@ -1,4 +1,4 @@
-//! What the agent does after the process has stood still.
+//! What the agent does after a pause of the process.
 
 use std::time::Instant;
 
@@ -17,9 +17,9 @@ pub(super) struct Pauses<'a> {
     counts_on_gates: bool,
     /// Starts another watch of the Node.
     watch_again: &'a Notify,
-    /// For pauses after which gates start afresh.
+    /// Log lines about pauses after which the gates start afresh.
     log_lines: TokenBucket,
-    /// For those of a process that is starved.
+    /// Log lines about a starved process.
     starved: RepeatFilter,
 }
 
@@ -69,7 +69,7 @@ impl Agent<'_> {
             }
             return;
         }
-        let starved = "the process is paused again and again; the time that it does not see does not count as stableFor: give it more CPU time";
+        let starved = "the process is paused again and again; the pauses do not count as stableFor: give its container more CPU time";
         if self.pauses.starved.should_log(now, starved) {
             warn!("{starved}");
         }

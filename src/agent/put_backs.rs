@@ -11,7 +11,7 @@ use crate::rule::{LeftTaint, Notification, RuleEvent, TakenOff};
 use crate::taint::written;
 
 impl Agent<'_> {
-    /// Judges the taints of the Node by the present rules. Call it before the rules decide, because they adopt taints.
+    /// Judges the taints of the Node by the current rules. Call it before the rules decide, because they adopt taints.
     pub(super) fn update_put_backs(&mut self, now: Instant) {
         let Some(node) = self.latest.get() else {
             return;
@@ -74,11 +74,11 @@ fn log(left: &LeftTaint) {
     match left.left {
         Orphaned => info!(
             rule,
-            taint, "no rule removes the taint that untaint has put back any more; taking it off"
+            taint, "no rule for this Node names the taint that untaint put back; removing it"
         ),
         DryRun => warn!(
             rule,
-            taint, "the taint that untaint has put back stays, because the rule is a dry run now"
+            taint, "the taint that untaint put back stays, because the rule is a dry run now"
         ),
         NotSelected => info!(
             rule,

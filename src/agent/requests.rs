@@ -75,7 +75,7 @@ impl Agent<'_> {
     }
 
     /// Records the answer to a request about the Node with this `uid`, unless another Node is known by now. A 404 is a
-    /// failure like others: if it is true, the watch shows that soon, and only the watch shows a Node that is made anew.
+    /// failure like others: if it is true, the watch shows that soon, and only the watch shows a recreated Node.
     pub(super) fn observe_answer(&mut self, uid: &str, answer: Answer) {
         let known = self.latest.get().map(|known| &known.metadata.uid);
         if let Ok(node) = answer

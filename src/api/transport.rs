@@ -81,7 +81,7 @@ fn words(cause: &(dyn Error + 'static)) -> Option<String> {
     }
 }
 
-/// Errors of libraries that have no kind to tell them by.
+/// Errors of libraries that only their text identifies.
 fn in_plain_words(words: String) -> String {
     match words.as_str() {
         "tls handshake eof" => "the connection was closed in the TLS handshake".into(),

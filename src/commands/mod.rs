@@ -77,7 +77,7 @@ async fn print(text: impl Into<String>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Prints to standard error. If that fails, nobody can be told.
+/// Prints to standard error. If that fails, there is nowhere to report it.
 async fn print_error(text: String) {
     let _ = run_blocking(move || writeln!(io::stderr(), "{text}")).await;
 }

@@ -110,7 +110,7 @@ fn waiting_for<'a, 't>(
     rule: &'a PartialRule<'t>,
     rules: &'a [PartialRule<'t>],
 ) -> Option<&'a PartialRule<'t>> {
-    /// The paths that differ in their labels could be very many. Beyond this number, the rules count as waiting.
+    /// There can be very many paths with different labels. Beyond this number, the rules count as waiting.
     const MOST: usize = 1000;
     let mut seen = HashSet::new();
     let mut waiting = vec![(rule, rule.node_selector.clone())];

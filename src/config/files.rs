@@ -46,7 +46,7 @@ pub fn read_files(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {
                     size += text.len() as u64;
                     let name = name_of(&path);
                     if size > MAX_TEXT_BYTES {
-                        let message = "is larger than 1 MiB, with the files before it";
+                        let message = "is larger than 1 MiB together with the files before it";
                         problems.push((name, message.into()));
                         return Err(Problems::of_files(problems));
                     }

@@ -141,7 +141,7 @@ impl<'t> Joined<'t> {
             return root.secret().mismatch("a mapping");
         }
         if let Some(kind) = root.get("kind").filter(|kind| kind.is("ConfigMap")) {
-            kind.report("is ConfigMap: give untaint the text under data, and not the ConfigMap");
+            kind.report("is ConfigMap: give untaint the text under data, not the ConfigMap");
             return None;
         }
         root.mapping("the file", |fields| {

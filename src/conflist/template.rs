@@ -16,7 +16,7 @@ pub(super) fn check_text(text: &str) -> Result<(), String> {
 
 fn reason(found: &str) -> String {
     format!(
-        "\"{}\" is a template that nothing has filled in",
+        "\"{}\" is a placeholder of a template that nothing has replaced",
         printable_name(found)
     )
 }

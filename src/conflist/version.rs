@@ -78,7 +78,7 @@ pub(super) fn warning(version: &str) -> Option<String> {
     }
     (!RELEASED.contains(&version)).then(|| {
         format!(
-            "`cniVersion` {} is not a version of CNI up to 1.1.0: plugins that do not support it fail",
+            "`cniVersion` {} is not a CNI version that untaint knows (the newest is 1.1.0): plugins that do not support it fail",
             printable_name(version)
         )
     })

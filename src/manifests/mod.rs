@@ -101,8 +101,8 @@ pub enum RenderError {
     NoPatch,
     /// Kustomize puts the init containers of a patch first, so untaint would not wait for the work.
     #[error(
-        "name with --after the init containers of the DaemonSet up to the one that does the work, in their order: untaint \
-         must start when that one has succeeded"
+        "--patch with the form init-container needs --after: name the init containers of the DaemonSet up to the one that does \
+         the work, in their order, because untaint must start after them"
     )]
     NoAfter,
     /// A sidecar waits for no container.
@@ -185,7 +185,7 @@ impl Manifests {
         Ok(format!("{HEAD}{}", workload::patch(self, patch)?))
     }
 
-    /// What the API server accepts, and what probably does not do in the pods what the configuration means.
+    /// What is valid, but probably does not work in the pods as the configuration says.
     pub fn warnings(&self) -> Result<Vec<String>, RenderError> {
         Ok(warnings::all(self)?)
     }

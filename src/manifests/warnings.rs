@@ -1,4 +1,4 @@
-//! What the API server accepts, but does not do in the written pods what the configuration means.
+//! What is valid in a configuration, but does not work in the written pods as the configuration says.
 //!
 //! A path that a pod can never see is an error instead: see `workload/mounts.rs`.
 
@@ -48,13 +48,13 @@ fn probe(check: &Check) -> Option<&Probe> {
     }
 }
 
-/// What does not go together with a program that ends.
+/// What has no effect in a program that ends.
 fn of_rule(form: Form, rule: &Rule) -> impl Iterator<Item = String> {
     let in_time = |timeout| {
         let shown = shown_duration(timeout);
         let stable_for = (rule.stable_for >= timeout).then(|| {
             format!(
-                "stableFor is not over when untaint gives up after {shown}, so the taint stays: make stableFor shorter, or \
+                "untaint gives up after {shown}, before stableFor is over, so the taint stays: make stableFor shorter, or \
                  the time-out of the container longer"
             )
         });
@@ -62,7 +62,7 @@ fn of_rule(form: Form, rule: &Rule) -> impl Iterator<Item = String> {
         let removes = deadline.action == DeadlineAction::Remove && deadline.after >= timeout;
         let deadline = removes.then(|| {
             format!(
-                "the deadline never passes: untaint gives up after {shown}, and a restarted untaint counts anew; make \
+                "the deadline never passes: untaint gives up after {shown} and counts from 0 when it restarts; make \
                  deadline.after shorter, or the time-out of the container longer"
             )
         });
@@ -82,15 +82,15 @@ fn of_probe(form: Form, handler: &ProbeHandler) -> Option<String> {
         ProbeHandler::Exec(exec) => {
             let is_in_image = exec.command.first().is_some_and(|program| program == PROGRAM);
             (form != Form::PostStart && !is_in_image).then(|| {
-                "the image of untaint has no program except untaint: give --image an image that is built from it and has \
+                "the image of untaint has no program except untaint: set --image to an image that is built from it and has \
                  the program, or mount a directory of the host with a static program"
                     .into()
             })
         }
         ProbeHandler::CniConfig(cni) => (form == Form::PostStart).then(|| {
             format!(
-                "the hook sees only the files of the container that it runs in: the container must mount the directory \
-                 around {} at the same path",
+                "the hook sees only the files of the container that it runs in: the container must mount the parent \
+                 directory of {} at the same path",
                 cni.dir.display()
             )
         }),
@@ -115,8 +115,8 @@ fn of_host(form: Form, host: &str) -> Option<String> {
              know it: use an address, or a gate of the kind pods"
         )),
         Form::Sidecar | Form::InitContainer if is_loopback(host) => Some(format!(
-            "{host} is the pod itself, unless the pods of your DaemonSet have hostNetwork: true; if the gate asks a program \
-             outside the pod, they need it"
+            "{host} is the pod itself, unless the pods of your DaemonSet have hostNetwork: true; set it if the gate asks a \
+             program outside the pod"
         )),
         _ => None,
     }
@@ -153,8 +153,8 @@ fn later_containers(manifests: &Manifests) -> Option<String> {
     });
     let gates = listed(gates)?;
     Some(format!(
-        "the containers of the pod that come later start only when untaint has ended, so a gate that waits for one of them \
-         never opens; use the form daemonset for such a gate: {gates}"
+        "later containers of the pod start only when untaint has ended, so a gate that waits for one of them never \
+         opens; use the form daemonset for such a gate: {gates}"
     ))
 }
 

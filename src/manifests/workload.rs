@@ -80,7 +80,7 @@ pub(super) fn patch(manifests: &Manifests, patch: &Patch) -> Result<String, Rend
 }
 
 const ABOUT_AFTER: &str = "\
-# The DaemonSet has these. Kustomize puts the init containers of a patch first, so they are here for their order.
+# The DaemonSet already has these. Kustomize puts the init containers of a patch first, so the patch keeps their order.
 ";
 
 const SELECTOR: &str = "\

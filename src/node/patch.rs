@@ -1,4 +1,4 @@
-//! Changes of taints: a JSON Patch that takes off the taints that it names, or puts them back, and does nothing else. Pure.
+//! Changes of taints: a JSON Patch that removes the taints that it names, or puts them back, and does nothing else. Pure.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation};

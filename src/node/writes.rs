@@ -3,7 +3,7 @@
 //! A conflict (409, or the 422 of a failed `test` of the patch) means that somebody else changed the Node first. As after
 //! any answer that leaves the Node in doubt, the agent waits for a short backoff, reads the Node with a GET, and computes
 //! the patch again: see [`Writes::patched`] and [`MustRead`]. If that lasts, the answer is reported: see [`Trouble`]. A
-//! [refusal](ApiError::is_denial) is tried again ever more rarely, alone, so that it does not hold up other taints: see
+//! [refusal](ApiError::is_denial) is tried again less and less often, alone, so that it does not hold up other taints: see
 //! [`Writes::got`] and [`Denial`].
 
 mod denial;

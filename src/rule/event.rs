@@ -58,7 +58,7 @@ pub enum RuleEvent {
         /// Since the rule was ready; `None` where it failed open.
         since_ready: Option<Duration>,
     },
-    /// The agent removed a taint that it had put back, because no rule removes it from this Node any more.
+    /// The agent removed a taint that it had put back, because no rule for this Node names it now.
     TakenOff {
         taint: Taint,
     },

@@ -8,9 +8,9 @@ use crate::node::view::NodeView;
 /// Why a taint stays on the Node, or is removed without a look at the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// untaint has put it back, and no rule removes it from this Node any more. untaint takes it off.
+    /// untaint put it back, and no rule for this Node names it now. untaint removes it.
     Orphaned,
-    /// untaint has put it back, and its rule is a dry run by now.
+    /// untaint put it back, and its rule is a dry run now.
     DryRun,
     /// `nodeSelector` of the rule does not select the Node.
     NotSelected,
@@ -30,14 +30,13 @@ impl Left {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Orphaned => {
-                "untaint has put the taint back, and no rule removes it from this Node any more: untaint takes it off"
+                "untaint put the taint back, and no rule for this Node names it now: untaint removes it"
             }
             Self::DryRun => {
-                "untaint has put the taint back, and the rule is a dry run now: the taint stays until somebody removes it, \
-                 or until dryRun is off again"
+                "untaint put the taint back, and the rule is a dry run now: the taint stays until you remove it or delete dryRun"
             }
             Self::NotSelected => {
-                "the nodeSelector of the rule does not select this Node, and no other rule removes the taint: it stays"
+                "nodeSelector of the rule does not select this Node, and no other rule removes the taint, so the taint stays"
             }
         }
     }
@@ -46,11 +45,11 @@ impl Left {
 /// A taint of the Node that no rule removes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftTaint {
-    /// The rule that has put it back, or that names it.
+    /// The rule that put it back, or that names it.
     pub rule: String,
     pub taint: Taint,
     pub left: Left,
-    /// The server's message while it refuses to let untaint take it off.
+    /// The server's message while it refuses to let untaint remove it.
     pub denied: Option<String>,
 }
 

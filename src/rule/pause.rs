@@ -14,7 +14,7 @@ use crate::boot::Moment;
 pub const BEAT: Duration = Duration::from_secs(1);
 /// After a longer pause, nothing that was seen before it counts.
 const LONG: Duration = Duration::from_secs(10);
-/// A pause that comes sooner after another one, once the time that the rule waits for has passed, is one of a series.
+/// A pause belongs to a series if it follows the last one within this time plus the time that the rule waits for.
 const SERIES: Duration = Duration::from_mins(1);
 
 /// A pause of the process.

@@ -1,7 +1,7 @@
 //! The taints that untaint has put back, and which taints no rule removes from this Node. Pure.
 //!
 //! A rule removes what it has put back, as long as it is there and selects the Node. If it is gone, has another taint or
-//! does not select the Node any more, the taint would stay for ever. So this process remembers what it has put back. It
+//! no longer selects the Node, the taint would stay forever. So this process remembers what it has put back. It
 //! does not mark the Node: see `retaint_timer`. After a restart, nothing distinguishes such a taint from one of others.
 //! `managedFields` does not either: `spec.taints` is an atomic list, so its last writer owns all of it.
 
@@ -51,7 +51,7 @@ pub struct Update {
     pub taken_off: Vec<TakenOff>,
 }
 
-/// untaint has removed a taint that no rule removes any more.
+/// untaint has removed a taint that no rule for this Node names.
 #[derive(Debug, PartialEq)]
 pub struct TakenOff {
     /// The rule that had put it back.
@@ -94,7 +94,7 @@ impl PutBacks {
         }
     }
 
-    /// The answer to `change`. Returns what was taken off.
+    /// The answer to `change`. Returns what was removed.
     pub fn answered(&mut self, change: &Change, answer: &Answer) -> Vec<TakenOff> {
         match answer {
             Ok(node) => return self.accepted(change, node),
@@ -123,7 +123,7 @@ impl PutBacks {
                 let is_taken_off = |known: &mut PutBack| {
                     orphans.contains(&known.taint) && change.taints.contains(&known.taint)
                 };
-                // If something in the server puts it back at once, it is not untaint's any more.
+                // If something in the server puts it back at once, it is no longer untaint's.
                 let taken_off = self.known.extract_if(.., is_taken_off);
                 taken_off.map(|known| known.taken_off(node)).collect()
             }
@@ -154,7 +154,7 @@ impl PutBacks {
         });
     }
 
-    /// The server refuses a change. Returns the rule that had put the taint back, if no rule removes it any more.
+    /// The server refuses a change. Returns the rule that had put the taint back, if no rule removes it now.
     pub fn denied(&mut self, denied: &Denied) -> Option<String> {
         let is_orphan = self.orphans().any(|orphan| orphan.taint == denied.taint);
         if denied.action != Action::Remove || !is_orphan {
@@ -220,7 +220,7 @@ impl PutBacks {
         &self.left
     }
 
-    /// What to take off `node`.
+    /// What to remove from `node`.
     pub fn to_take_off(&self, node: &NodeView) -> impl Iterator<Item = &TaintMatcher> {
         // Until then, Karpenter would put it back.
         let is_held = node.awaits_registration();

@@ -64,6 +64,6 @@ fn an_exec_gate_without_dev_null_names_that_and_not_the_program() {
         .output()
         .unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
-    let reason = "/bin/true: /dev/null cannot be opened: no such file or directory; the container of untaint needs /dev";
+    let reason = "/bin/true: /dev/null cannot be opened: no such file or directory; untaint's container needs /dev";
     assert!(table.contains(reason), "{table}");
 }

@@ -166,7 +166,7 @@ fn each_file_is_read_for_its_problems_whatever_is_wrong_with_the_others() {
 fn the_limit_of_values_is_one_for_all_files_together() {
     let list = format!("more: [{}]\n", "x,".repeat(20_000));
     let problems = wrong(&[&list, &list, &list, &list]);
-    let too_large = "c.yaml: has more than 50000 values, with the files before it";
+    let too_large = "c.yaml: has more than 50000 values together with the files before it";
     assert!(problems.iter().any(|problem| problem == too_large));
     assert!(!problems.iter().any(|problem| problem.starts_with("d.yaml")));
 }

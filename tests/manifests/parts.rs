@@ -56,7 +56,7 @@ fn a_patch_is_for_the_forms_in_which_untaint_is_a_container_of_somebody_elses_po
         (&["--form=post-start", "--patch=agent"], no_patch),
         (
             &["--form=init-container", "--patch=agent"],
-            "name with --after the init containers of the DaemonSet up to the one that does the work, in their order: ",
+            "--patch with the form init-container needs --after: ",
         ),
         (
             &["--form=sidecar", "--patch=agent", "--after=prepare"],

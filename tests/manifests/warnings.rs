@@ -181,8 +181,8 @@ fn gates_that_may_wait_for_containers_that_wait_for_untaint_are_listed() {
         let mut all = all.iter();
         let found = all.find_map(|warning| {
             warning.strip_prefix(
-                "the containers of the pod that come later start only when untaint has ended, so a gate that waits for one \
-                 of them never opens; use the form daemonset for such a gate: ",
+                "later containers of the pod start only when untaint has ended, so a gate that waits for one of them never \
+                 opens; use the form daemonset for such a gate: ",
             )
         });
         assert_eq!(found, expected, "{form}");
@@ -196,12 +196,12 @@ fn gates_that_may_wait_for_containers_that_wait_for_untaint_are_listed() {
 fn what_takes_longer_than_the_time_out_of_the_container_has_a_warning() {
     for (rule, daemon_set, init_container, hook) in [
         ("stableFor: 119s", "", "", ""),
-        ("stableFor: 2m", "", "", "stableFor is not over"),
+        ("stableFor: 2m", "", "", "untaint gives up after "),
         (
             "stableFor: 5m",
             "",
-            "stableFor is not over",
-            "stableFor is not over",
+            "untaint gives up after ",
+            "untaint gives up after ",
         ),
         ("deadline: {after: 119s, action: Remove}", "", "", ""),
         (

@@ -29,7 +29,7 @@ pub(super) fn write(notification: &Notification) {
             let (key, value, effect) = parts(taint);
             info!(
                 rule,
-                key, value, effect, "took off the taint that untaint had put back"
+                key, value, effect, "removed the taint that untaint had put back"
             );
         }
         RuleEvent::Undone { action, taint } => {

@@ -101,7 +101,7 @@ fn the_limit_of_one_mebibyte_is_for_each_file_and_for_all_together() {
     assert_eq!(read_in(&dir, &["a.yaml", "b.yaml"]).unwrap().len(), 2);
     assert_eq!(
         read_in(&dir, &["."]).unwrap_err(),
-        "./c.yaml: is larger than 1 MiB, with the files before it"
+        "./c.yaml: is larger than 1 MiB together with the files before it"
     );
     sized("a.yaml", MAX_TEXT_BYTES + 1);
     assert_eq!(

@@ -32,10 +32,10 @@ fn for_pasted(what: &str, name: &str) -> Option<&'static str> {
         ("readinessProbe" | "livenessProbe" | "startupProbe", _) => {
             "write its content directly in the gate"
         }
-        ("terminationGracePeriodSeconds", _) => "delete it: untaint ends no containers",
-        ("timeAdded", "a taint") => "delete it: Kubernetes writes it",
+        ("terminationGracePeriodSeconds", _) => "delete it: untaint does not stop containers",
+        ("timeAdded", "a taint") => "delete it: Kubernetes sets it",
         ("operator", "a taint") => "delete it: a taint without the field value matches any value",
-        ("tolerations", _) => "delete it: pods have tolerations, and rules have none",
+        ("tolerations", _) => "delete it: only pods have tolerations",
         ("taints", "a rule") => "write one rule for each taint, with the field taint",
         ("headers", "httpGet") => "did you mean httpHeaders?",
         ("url" | "uri", "httpGet") => "write host, port and path",
@@ -43,7 +43,7 @@ fn for_pasted(what: &str, name: &str) -> Option<&'static str> {
         ("args", "exec") => "write the arguments in command, after the program",
         ("selector" | "labelSelector", "pods") => "did you mean matchLabels?",
         ("matchExpressions", "pods") => "write labels and their values under matchLabels",
-        ("data", "the file") => "give untaint the text under data, and not the ConfigMap",
+        ("data", "the file") => "give untaint the text under data, not the ConfigMap",
         ("metadata" | "spec", "the file") => "delete it: this file is not an object of the API",
         _ => return None,
     })

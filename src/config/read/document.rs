@@ -47,7 +47,9 @@ fn trees(sources: &[Source<'_>]) -> Vec<Option<Node>> {
         if total > MAX_SIZE {
             source.report(Problem {
                 place: None,
-                message: format!("has more than {MAX_SIZE} values, with the files before it"),
+                message: format!(
+                    "has more than {MAX_SIZE} values together with the files before it"
+                ),
             });
         }
         node.ok()

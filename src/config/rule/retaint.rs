@@ -60,12 +60,12 @@ impl Retaint {
     }
 }
 
-/// Warns about a `retaint`, which stands `at`, if the taint that it puts back has a `key` that disturbs cluster-autoscaler.
+/// Warns about a `retaint`, which stands `at`, if the taint that it puts back has a `key` that disturbs Cluster Autoscaler.
 pub(super) fn warn(at: &Cursor<'_>, key: &str) {
     if let Some(name) = startup_name(key) {
         at.warn_key(format!(
-            "puts back a taint with the key {key}: cluster-autoscaler counts a node with such a key as unready, and stops scaling \
-             if too many nodes are; set key to another key, such as status-taint.cluster-autoscaler.kubernetes.io/{name}"
+            "puts back a taint with the key {key}: Cluster Autoscaler counts a node with such a taint as unready, and stops scaling \
+             if too many nodes are unready; set key to another key, such as status-taint.cluster-autoscaler.kubernetes.io/{name}"
         ));
     }
 }

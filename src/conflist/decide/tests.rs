@@ -259,7 +259,7 @@ fn a_version_that_plugins_refuse_opens_with_a_warning() {
         (r#","cniVersion":"0.4.0","cniVersions":["1.0"]"#, "1.0"),
     ] {
         let seen = open(fields);
-        let warning = format!("; warning: `cniVersion` {version} is not a version of CNI");
+        let warning = format!("; warning: `cniVersion` {version} is not a CNI version");
         assert!(seen.contains(&warning), "{fields}: {seen}");
     }
     // The one of a plugin in the list has no effect.

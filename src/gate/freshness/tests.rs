@@ -87,7 +87,7 @@ fn the_reason_has_both_boots_or_both_times() {
     assert_eq!(
         reason(&beating(1, THIS, TO_COME)),
         format!(
-            "{head}: its last heartbeat is from {TO_COME}, which is in the future: now is 2026-03-01T12:05:00Z, and the boot was \
+            "{head}: its last heartbeat is from {TO_COME}, which is in the future: it is now 2026-03-01T12:05:00Z, and the boot was \
              at {AT_THE_BOOT}"
         )
     );

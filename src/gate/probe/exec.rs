@@ -54,7 +54,7 @@ pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, Strin
         .map_err(|error| format!("{name}: {}", io_message(&error)))?;
     output.read_rest();
     let hint = if is_foreign {
-        "; the program is for another kind of machine"
+        "; the program is for another CPU architecture"
     } else {
         ""
     };
@@ -64,7 +64,7 @@ pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, Strin
 struct Started {
     group: ProcessGroup,
     output: Output,
-    /// Whether the program is for another kind of machine.
+    /// Whether the program is for another CPU architecture.
     is_foreign: bool,
 }
 

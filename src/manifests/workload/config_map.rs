@@ -24,7 +24,7 @@ pub enum KeyError {
     )]
     Same { first: String, second: String },
     #[error(
-        "{file} has no file name that can be a key of the ConfigMap: it must end in .yaml or .yml, must not begin with a \
+        "the name of the file {file} cannot be a key of the ConfigMap: it must end in .yaml or .yml, must not begin with a \
          dot, and has at most {LONGEST_KEY} letters, digits, '-', '_' and '.'; rename it"
     )]
     Name { file: String },

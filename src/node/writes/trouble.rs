@@ -1,4 +1,4 @@
-//! A change that the server does not refuse, and that fails all the same.
+//! A change that the server does not refuse, but that fails again and again.
 
 use std::time::{Duration, Instant};
 

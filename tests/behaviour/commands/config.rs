@@ -55,8 +55,8 @@ fn warnings_about_a_valid_file_are_printed_with_their_place() {
         );
         write_configuration(file.as_ref(), &rule).unwrap();
         let expected = warned.map_or(String::new(), |key| format!(
-            "warning: {file}:7:3: rules[0].retaint: puts back a taint with the key {key}: cluster-autoscaler counts a node \
-             with such a key as unready, and stops scaling if too many nodes are; set key to another key, such as {status}\n"
+            "warning: {file}:7:3: rules[0].retaint: puts back a taint with the key {key}: Cluster Autoscaler counts a node \
+             with such a taint as unready, and stops scaling if too many nodes are unready; set key to another key, such as {status}\n"
         ));
         let manifests = ["manifests", "--image", "untaint", "--config", file];
         for command in [&["config", "validate", file][..], &manifests] {

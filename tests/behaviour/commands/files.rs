@@ -101,7 +101,7 @@ fn every_command_joins_the_files_that_it_is_given() {
         for (command, expected) in [
             ("check", (0, "RULE")),
             ("wait", (0, "")),
-            ("manifests", (2, "has no file name")),
+            ("manifests", (2, "cannot be a key of the ConfigMap")),
         ] {
             let (code, said) = ends(&untaint(&[&[command], flags].concat(), &[]));
             assert!(

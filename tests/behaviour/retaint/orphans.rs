@@ -9,7 +9,7 @@ use super::{TAINT, just_booted, retainting};
 use crate::metrics::{LISTEN, Page};
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn};
 
-const TOOK_OFF: &str = "took off the taint that untaint had put back";
+const TOOK_OFF: &str = "removed the taint that untaint had put back";
 /// The key of a `retaint` with its own key, and its taint.
 const OTHER_KEY: &str = "  retaint: {key: example.com/lapsed}\n";
 const OTHER: &str = "example.com/lapsed:NoSchedule";
@@ -173,7 +173,7 @@ async fn a_dry_run_writes_nothing_and_tells_that_what_was_put_back_stays() {
     };
     let rule = retainting(&it.scene.gates);
     it.reload(&(rule.clone() + "  dryRun: true\n")).await;
-    let stays = "the taint that untaint has put back stays, because the rule is a dry run now";
+    let stays = "the taint that untaint put back stays, because the rule is a dry run now";
     let line = it.agent.wait_for_message(stays).await.unwrap();
     assert_eq!(
         (&line["level"], &line["taint"]),

@@ -19,7 +19,7 @@ pub(super) fn empty_input() -> io::Result<File> {
     File::open("/dev/null").map_err(|error| {
         let why = io_message(&error);
         io::Error::other(format!(
-            "/dev/null cannot be opened: {why}; the container of untaint needs /dev"
+            "/dev/null cannot be opened: {why}; untaint's container needs /dev"
         ))
     })
 }
@@ -46,7 +46,7 @@ pub(super) fn describe(program: &str, error: &io::Error) -> String {
         ErrorKind::PermissionDenied => "permission denied, or not executable".into(),
         _ if errno == Some(Errno::NOEXEC) => WRONG_FORMAT.into(),
         _ if errno == Some(Errno::AGAIN) => {
-            "no more processes can be started: raise the limit of processes (pids) of the container of untaint, or of its user"
+            "no more processes can start: raise the limit of processes (pids) of untaint's container or of its user"
                 .into()
         }
         _ => io_message(error),
@@ -66,7 +66,7 @@ fn not_found(program: &str) -> String {
     };
     match interpreter(&head) {
         Some(name) if name.ends_with('\r') => format!(
-            "its interpreter {} does not exist: the lines of the script end as on Windows",
+            "its interpreter {} does not exist: the script has the line endings of Windows",
             excerpt(&name)
         ),
         Some(name) if Path::new(&name).exists() => format!(

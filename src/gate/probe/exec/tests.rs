@@ -143,7 +143,7 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
         ),
         (
             program(b"#!/bin/sh\r\nexit 0\r\n", 0o755),
-            "its interpreter /bin/sh\\r does not exist: the lines of the script end as on Windows",
+            "its interpreter /bin/sh\\r does not exist: the script has the line endings of Windows",
         ),
         (program(b"exit 0\n", 0o755), wrong_format),
         (program(b"", 0o755), wrong_format),
@@ -165,7 +165,7 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
     let foreign = program(&of_another_machine, 0o755);
     let reason = outcome(&[&foreign]).await;
     // Without a shell, or in a program that is not static, the start fails.
-    let words = ["for another kind of machine", "exec format error"];
+    let words = ["for another CPU architecture", "exec format error"];
     let is_named = words.iter().any(|words| reason.message().contains(words));
     assert!(is_named && !reason.is_open(), "{reason:?}");
     let whole_command = outcome(&["/bin/echo secret"]).await;
@@ -186,7 +186,7 @@ fn a_missing_thing_is_named_as_what_it_is() {
     let why = describe(program, &not_found);
     assert!(why.starts_with("exec format error: "), "{why}");
     for (errno, expected) in [
-        (rustix::io::Errno::AGAIN, "no more processes can be started"),
+        (rustix::io::Errno::AGAIN, "no more processes can start"),
         (rustix::io::Errno::MFILE, "too many open files"),
     ] {
         let why = describe(program, &errno.into());

@@ -204,7 +204,7 @@ fn the_reason_has_both_times() {
     let reason = sightings.stale(NAME.as_ref(), future, uptime(BOOT, 200), at(200));
     assert_eq!(
         reason.unwrap(),
-        "its last write is from 2001-09-09T01:46:40Z, which is in the future: now is 1970-01-01T00:03:20Z, and the boot was at \
+        "its last write is from 2001-09-09T01:46:40Z, which is in the future: it is now 1970-01-01T00:03:20Z, and the boot was at \
          1970-01-01T00:01:40Z, and untaint has not seen it: if it was after the boot, write the file again"
     );
 }

@@ -84,7 +84,7 @@ fn files_that_a_configmap_cannot_hold_under_their_names_are_refused_with_a_remed
     ] {
         let refusal = data(&["ok.yaml", name]).unwrap_err();
         assert!(
-            refusal.starts_with(&format!("{name} has no file name")),
+            refusal.starts_with(&format!("the name of the file {name} cannot be a key")),
             "{refusal}"
         );
     }
