@@ -194,11 +194,12 @@ fn log_unfinished(status: Option<&Status>) {
 
 /// Why the rule has something left to do.
 fn late_reason(status: &Status, rule: &RuleStatus) -> String {
-    if let Some(message) = &rule.denied {
-        return format!("the server refuses to change the taint: {message}");
-    }
+    // Failures that last are in both.
     if let Some(message) = &rule.write_failure {
         return format!("the change of the taint has not succeeded yet: {message}");
+    }
+    if let Some(message) = &rule.denied {
+        return format!("the server refuses to change the taint: {message}");
     }
     match (rule.decision, &status.api.last_error) {
         ("no-node", _) if status.api.watching => format!(
