@@ -142,9 +142,7 @@ fn each_event_of_a_rule_increases_its_counter() {
         action: DeadlineAction::Keep,
     };
     let put_back = RuleEvent::PutBack;
-    let unanswered = RuleEvent::RemovedUnanswered {
-        since_seen: second,
-    };
+    let unanswered = RuleEvent::RemovedUnanswered { since_seen: second };
     let removals = "untaint_rule_removals_total";
     let seen = "untaint_rule_seen_to_removed_seconds_count";
     let ready = "untaint_rule_ready_to_removed_seconds_count";
