@@ -33,13 +33,16 @@ pub(crate) fn just_now() -> Option<Boot> {
     })
 }
 
-/// A moment by the clock that stops while the machine is suspended, and by the one that does not (clock_gettime(2)).
+/// A moment by the clock that stops while the machine is suspended, by the one that does not (clock_gettime(2)), and by the
+/// one that can be set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     /// CLOCK_MONOTONIC, by which all timers run.
     pub(crate) awake: Instant,
     /// CLOCK_BOOTTIME.
     pub(crate) elapsed: Duration,
+    /// CLOCK_REALTIME.
+    pub(crate) clock: Timestamp,
 }
 
 impl Moment {
@@ -49,6 +52,7 @@ impl Moment {
             awake: Instant::now(),
             // It is never negative.
             elapsed: elapsed.unwrap_or_default(),
+            clock: Timestamp::now(),
         }
     }
 }

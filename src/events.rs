@@ -93,10 +93,11 @@ pub fn event(notification: &Notification) -> Option<Event> {
                 written(taint)
             ),
         ),
-        RuleEvent::RemovedUnanswered => (
+        RuleEvent::RemovedUnanswered { .. } => (
             Reason::TaintRemoved,
             format!(
-                "The taint {taint} is gone, after a removal that the server did not answer (rule {rule})"
+                "The taint {taint} is gone (rule {rule}){}; the server did not answer the removal",
+                wait_in_words(notification.waited_seconds(), last_gate.as_deref())
             ),
         ),
         RuleEvent::RemovedByOther { ready: false } => (

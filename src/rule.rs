@@ -4,6 +4,7 @@ mod changes;
 mod decide;
 mod decision;
 mod event;
+mod happened;
 mod lapse;
 mod left_taint;
 mod own_taints;
@@ -14,7 +15,7 @@ mod put_backs;
 mod retaint_timer;
 mod taint_presence;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::boot::Boot;
 use crate::config::Rule;
@@ -164,6 +165,10 @@ impl RuleState {
         self.taint_presence.since()
     }
 
+    fn since_seen(&self, now: Instant) -> Option<Duration> {
+        self.seen_since().map(|seen| now.duration_since(seen))
+    }
+
     /// Follows another version of the rule. What is known of the taint stays. `gates` is as for [`Self::observe`], of the
     /// gates of this version.
     pub fn reconfigure(&mut self, now: Instant, rule: Rule, gates: State) {
@@ -217,6 +222,7 @@ impl RuleState {
             // What is put back there stays no longer than that.
             self.retaint_timer.arm();
         }
+        let since_seen = self.since_seen(now);
         if seen != Decision::Waiting {
             self.taint_presence.end();
         } else if recreated || self.taint_presence.since().is_none() {
@@ -236,53 +242,8 @@ impl RuleState {
         }
         // If a time passes in the same step, the next step reports that.
         let (deadline, waits) = (self.rule.deadline, self.waits());
-        self.happened(now, before, node)
+        self.happened(now, before, node, since_seen)
             .or_else(|| self.taint_presence.report(now, deadline, waits))
-    }
-
-    /// What has happened to the taint since the decision `before`.
-    fn happened(
-        &mut self,
-        now: Instant,
-        before: Decision,
-        node: Option<&NodeView>,
-    ) -> Option<RuleEvent> {
-        let comes = !before.is_tainted() && self.decision.is_tainted();
-        let goes = before.is_tainted() && self.decision.is_absent();
-        match (self.unanswered.take_if(|_| comes || goes), self.decision) {
-            (Some(Action::PutBack), _) if comes => {
-                self.put_back(now);
-                Some(RuleEvent::PutBack)
-            }
-            (Some(Action::Remove), _) if goes => {
-                // It counts like any other removal.
-                self.tokens.take(now);
-                Some(RuleEvent::RemovedUnanswered)
-            }
-            (_, Decision::Limited { .. }) => {
-                let is_new = !matches!(before, Decision::Limited { .. });
-                is_new.then_some(RuleEvent::Fight)
-            }
-            _ if comes => Some(RuleEvent::Tainted),
-            _ if goes => Some(self.gone(before.is_ready(), node)),
-            _ => None,
-        }
-    }
-
-    /// Another program has removed the taint, or changed its value.
-    fn gone(&self, ready: bool, node: Option<&NodeView>) -> RuleEvent {
-        let taints = node.map_or(&[][..], |node| &node.taints);
-        let of_any_value = TaintMatcher {
-            value: None,
-            ..self.rule.taint.clone()
-        };
-        match taints.iter().find(|taint| of_any_value.matches(taint)) {
-            Some(by) => RuleEvent::ReplacedByOther {
-                ready,
-                by: by.clone(),
-            },
-            None => RuleEvent::RemovedByOther { ready },
-        }
     }
 
     /// Whether every gate has been open for `stableFor`.

@@ -39,10 +39,10 @@ impl Connection {
         }
     }
 
-    /// The watch has ended, and the next one has not synced yet: what is known may be out of date.
+    /// The next watch takes long to begin, or the process was paused: what is known may be out of date.
     pub(super) fn outdated(&mut self) {
         self.watching = false;
-        debug!("the next watch takes long to begin");
+        debug!("what is known of the Node may be out of date");
     }
 
     /// Without an error, the server ended the watch cleanly: the known Node still counts as up to date.

@@ -112,7 +112,7 @@ struct Agent<'a> {
     node_seen: bool,
     writes: Writes,
     put_backs: PutBacks,
-    /// Labels that flap must not fill the log.
+    /// Labels that flap, or a denial whose text changes each time, must not fill the log.
     left_allowance: TokenBucket,
     condition_writes: ConditionWrites,
     /// `None`: switched off.

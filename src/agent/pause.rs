@@ -13,7 +13,7 @@ use crate::rule::{BEAT, Pause};
 pub(super) struct Pauses<'a> {
     /// Before the loop last decided. A pause while it decides is a pause as well.
     last: Moment,
-    /// Whether that decision counts on open gates, so that a pause since then matters.
+    /// Whether that decision counts on gates, so that a pause since then matters.
     counts_on_gates: bool,
     /// Starts another watch of the Node.
     watch_again: &'a Notify,

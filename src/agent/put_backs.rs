@@ -31,25 +31,26 @@ impl Agent<'_> {
     }
 
     pub(super) fn taken_off(&self, taken_off: TakenOff) {
-        let TakenOff { rule, taint, .. } = taken_off;
-        let event = if taken_off.is_undone {
-            let action = Action::Remove;
-            RuleEvent::Undone {
-                action,
-                taint: taint.clone(),
-            }
+        let TakenOff {
+            rule,
+            taint,
+            is_undone,
+        } = taken_off;
+        let shown = written(&taint);
+        let action = Action::Remove;
+        let event = if is_undone {
+            RuleEvent::Undone { action, taint }
         } else {
-            RuleEvent::TakenOff {
-                taint: taint.clone(),
-            }
+            RuleEvent::TakenOff { taint }
         };
-        self.notify_of_orphan(rule, written(&taint), event, true);
+        self.notify_of_orphan(rule, shown, event, true);
     }
 
-    pub(super) fn denied_to_take_off(&mut self, denied: &Denied) {
+    pub(super) fn denied_to_take_off(&mut self, now: Instant, denied: &Denied) {
         if let Some(rule) = self.put_backs.denied(denied) {
             let event = RuleEvent::Denied(denied.clone());
-            self.notify_of_orphan(rule, written(&denied.taint), event, denied.first);
+            let is_reported = denied.first && self.left_allowance.try_take(now);
+            self.notify_of_orphan(rule, written(&denied.taint), event, is_reported);
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) struct RuleRunner {
     last_put_back: Option<Timestamp>,
     /// A taint that flaps must not fill the log.
     allowance: TokenBucket,
-    /// For long waits, deadlines, fights and changes that are undone, which are rare and important.
+    /// For long waits, deadlines, fights, and changes that are undone or denied, which are rare and important.
     rare_allowance: TokenBucket,
 }
 
@@ -220,35 +220,46 @@ impl RuleRunner {
     ) {
         for event in events {
             let notification = self.notification(event);
-            let is_reported = match &notification.event {
-                RuleEvent::Tainted
-                | RuleEvent::RemovedByOther { .. }
-                | RuleEvent::ReplacedByOther { .. }
-                | RuleEvent::RemovedUnanswered => self.allowance.try_take(now),
-                RuleEvent::LongWait
-                | RuleEvent::Deadline { .. }
-                | RuleEvent::Fight
-                | RuleEvent::Undone { .. } => self.rare_allowance.try_take(now),
-                RuleEvent::Denied(denied) => denied.first,
-                // The agent's own changes are limited themselves.
-                RuleEvent::Removed { .. } => {
-                    self.last_removal = Some(LastRemoval {
-                        time: Timestamp::now(),
-                        waited_seconds: notification.waited_seconds(),
-                        last_gate: notification.last_gate.clone(),
-                    });
-                    true
-                }
-                RuleEvent::PutBack => {
-                    self.last_put_back = Some(Timestamp::now());
-                    true
-                }
-                RuleEvent::TakenOff { .. } => true,
-            };
+            self.record(&notification);
+            let is_reported = self.should_report(now, &notification.event);
             self.notifier.notify(&notification, is_reported);
         }
         if before != self.state.decision() {
             self.decision_changed(now);
+        }
+    }
+
+    /// For the status.
+    fn record(&mut self, notification: &Notification) {
+        match notification.event {
+            RuleEvent::Removed { .. } | RuleEvent::RemovedUnanswered { .. } => {
+                self.last_removal = Some(LastRemoval {
+                    time: Timestamp::now(),
+                    waited_seconds: notification.waited_seconds(),
+                    last_gate: notification.last_gate.clone(),
+                });
+            }
+            RuleEvent::PutBack => self.last_put_back = Some(Timestamp::now()),
+            _ => {}
+        }
+    }
+
+    fn should_report(&mut self, now: Instant, event: &RuleEvent) -> bool {
+        match event {
+            RuleEvent::Tainted
+            | RuleEvent::RemovedByOther { .. }
+            | RuleEvent::ReplacedByOther { .. } => self.allowance.try_take(now),
+            RuleEvent::LongWait
+            | RuleEvent::Deadline { .. }
+            | RuleEvent::Fight
+            | RuleEvent::Undone { .. } => self.rare_allowance.try_take(now),
+            // Two webhooks that deny in turn have another message each time.
+            RuleEvent::Denied(denied) => denied.first && self.rare_allowance.try_take(now),
+            // The agent's own changes are limited themselves.
+            RuleEvent::Removed { .. }
+            | RuleEvent::RemovedUnanswered { .. }
+            | RuleEvent::PutBack
+            | RuleEvent::TakenOff { .. } => true,
         }
     }
 

@@ -99,7 +99,7 @@ impl Agent<'_> {
 
     fn denied(&mut self, now: Instant, denied: &[Denied]) {
         for denied in denied {
-            self.denied_to_take_off(denied);
+            self.denied_to_take_off(now, denied);
             for rule in &mut self.rules {
                 rule.denied(now, denied);
             }

@@ -48,11 +48,12 @@ pub(super) fn log_rule<'g>(
 
 /// Why the rule has something left to do.
 fn reason(status: &Status, rule: &RuleStatus) -> String {
-    if let Some(message) = &rule.denied {
-        return format!("the server refuses to change the taint: {message}");
-    }
+    // Failures that last are in both.
     if let Some(message) = &rule.write_failure {
         return format!("the change of the taint has not succeeded yet: {message}");
+    }
+    if let Some(message) = &rule.denied {
+        return format!("the server refuses to change the taint: {message}");
     }
     match rule.decision {
         "no-node" if status.api.watching => format!(

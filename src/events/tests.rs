@@ -52,9 +52,11 @@ fn each_notification_with_an_event_describes_what_happened() {
             "Removed the taint k=v:NoSchedule (rule cni)",
         ),
         (
-            RuleEvent::RemovedUnanswered,
+            RuleEvent::RemovedUnanswered {
+                since_seen: Some(Duration::from_millis(12_345)),
+            },
             Reason::TaintRemoved,
-            "The taint k is gone, after a removal that the server did not answer (rule cni)",
+            "The taint k is gone (rule cni) after 12.3 s; the server did not answer the removal",
         ),
         (
             RuleEvent::RemovedByOther { ready: false },

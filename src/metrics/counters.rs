@@ -30,7 +30,7 @@ const COUNTERS: [RuleCounter; 6] = [
             matches!(
                 event,
                 RuleEvent::Removed { .. }
-                    | RuleEvent::RemovedUnanswered
+                    | RuleEvent::RemovedUnanswered { .. }
                     | RuleEvent::TakenOff { .. }
             )
         },
@@ -48,7 +48,7 @@ const COUNTERS: [RuleCounter; 6] = [
     ),
     (
         "untaint_rule_denials",
-        "Changes of the taint that the API server refused; each try counts.",
+        "Changes of the taint that the API server refused, or that failed when every try had failed for 10 s; each try counts.",
         |event| matches!(event, RuleEvent::Denied(_)),
     ),
     (
@@ -82,7 +82,9 @@ const HISTOGRAMS: [RuleHistogram; 2] = [
         "Time from when untaint first saw a taint to when untaint removed it.",
         &SEEN_BUCKETS,
         |event| match event {
-            RuleEvent::Removed { since_seen, .. } => *since_seen,
+            RuleEvent::Removed { since_seen, .. } | RuleEvent::RemovedUnanswered { since_seen } => {
+                *since_seen
+            }
             _ => None,
         },
     ),

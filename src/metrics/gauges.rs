@@ -81,7 +81,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fm
     flags(
         encoder,
         "untaint_rule_denied",
-        "Whether the API server refuses to let untaint remove the taint or put it back.",
+        "Whether the API server refuses to let untaint remove the taint or put it back, or every try has failed for 10 s.",
         rules().map(|(rule, label)| ([label], rule.denied.is_some())),
     )?;
     let gates = rules().flat_map(|(rule, label)| {

@@ -142,6 +142,7 @@ fn each_event_of_a_rule_increases_its_counter() {
         action: DeadlineAction::Keep,
     };
     let put_back = RuleEvent::PutBack;
+    let unanswered = RuleEvent::RemovedUnanswered { since_seen: second };
     let removals = "untaint_rule_removals_total";
     let seen = "untaint_rule_seen_to_removed_seconds_count";
     let ready = "untaint_rule_ready_to_removed_seconds_count";
@@ -149,7 +150,7 @@ fn each_event_of_a_rule_increases_its_counter() {
     let table: [(RuleEvent, &[&str]); 11] = [
         (removed(second), &[ready, removals, seen]),
         (removed(None), &[removals, seen]),
-        (RuleEvent::RemovedUnanswered, &[removals]),
+        (unanswered, &[removals, seen]),
         (RuleEvent::RemovedByOther { ready: false }, &[others]),
         (RuleEvent::RemovedByOther { ready: true }, &[]),
         (denied, &["untaint_rule_denials_total"]),

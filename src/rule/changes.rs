@@ -42,7 +42,7 @@ impl RuleState {
             self.put_back(now);
             return vec![RuleEvent::PutBack];
         }
-        let since_seen = self.seen_since().map(|seen| now.duration_since(seen));
+        let since_seen = self.since_seen(now);
         let since_ready = self.since_ready(now);
         match action {
             Action::Remove => self.removed(now),

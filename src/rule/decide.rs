@@ -104,12 +104,13 @@ impl RuleState {
         may_be_tainted && !self.is_done()
     }
 
-    /// Whether a change follows from what the gates have found so far, now or later.
+    /// Whether a change can follow from what the gates have found so far. While one gate is not open, the change follows
+    /// from what the others have found once that one opens.
     pub fn counts_on_gates(&self) -> bool {
         match self.decision {
             Decision::Lapsing { .. } => true,
             Decision::Lapsed => self.wants().is_some(),
-            _ => !self.is_done() && !self.rule.gates.is_empty() && self.open_since.is_some(),
+            _ => !self.is_done() && !self.rule.gates.is_empty(),
         }
     }
 

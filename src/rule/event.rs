@@ -28,7 +28,9 @@ impl Notification {
     /// How long a removed taint was there, in seconds with three decimals: from when the agent first saw it. `None` for
     /// other events.
     pub fn waited_seconds(&self) -> Option<f64> {
-        let RuleEvent::Removed { since_seen, .. } = &self.event else {
+        let (RuleEvent::Removed { since_seen, .. } | RuleEvent::RemovedUnanswered { since_seen }) =
+            self.event
+        else {
             return None;
         };
         since_seen.map(|waited| (waited.as_secs_f64() * 1000.0).round() / 1000.0)
@@ -68,7 +70,10 @@ pub enum RuleEvent {
         taint: Taint,
     },
     /// The taint is absent after a removal whose answer was lost. Most likely, the agent removed it.
-    RemovedUnanswered,
+    RemovedUnanswered {
+        /// As [`Self::Removed`] has it, until the agent saw that the taint is gone.
+        since_seen: Option<Duration>,
+    },
     /// The taint has been on the Node for a long time.
     LongWait,
     /// Another program removed the taint.

@@ -60,15 +60,12 @@ impl LeftTaint {
 }
 
 /// The taints of `node` that rules name, none of which selects it.
-pub(super) fn not_selected(
-    node: &NodeView,
-    rules: &[&mut RuleState],
-) -> impl Iterator<Item = LeftTaint> {
+pub(super) fn not_selected(node: &NodeView, rules: &[&mut RuleState]) -> Vec<LeftTaint> {
     let (selecting, others): (Vec<&RuleState>, Vec<&RuleState>) = rules
         .iter()
         .map(|rule| &**rule)
         .partition(|rule| rule.selects(node));
-    let left = node.taints.iter().filter_map(move |taint| {
+    let left = node.taints.iter().filter_map(|taint| {
         let names = |rule: &&&RuleState| rule.own_taints().include(taint);
         let rule = others.iter().find(names)?;
         let is_left = !selecting.iter().any(|rule| names(&rule));
@@ -79,5 +76,5 @@ pub(super) fn not_selected(
             denied: None,
         })
     });
-    left.collect::<Vec<_>>().into_iter()
+    left.collect()
 }

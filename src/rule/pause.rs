@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::RuleState;
 use crate::boot::Moment;
 
-/// The loop of the agent wakes at least so often while a decision counts on open gates. If it wakes later by more than this,
+/// The loop of the agent wakes at least so often while a decision counts on gates. If it wakes later by more than this,
 /// the process, its cgroup or the machine was paused.
 pub const BEAT: Duration = Duration::from_secs(1);
 /// After a longer pause, nothing that was seen before it counts.

@@ -120,9 +120,8 @@ impl PutBacks {
             Action::Remove => {
                 let orphans = self.orphans().map(|orphan| orphan.taint.clone());
                 let orphans: Vec<_> = orphans.collect();
-                let is_taken_off = |known: &mut PutBack| {
-                    orphans.contains(&known.taint) && change.taints.contains(&known.taint)
-                };
+                let is_taken_off =
+                    |known: &mut PutBack| orphans.contains(&known.taint) && known.is_in(change);
                 // If something in the server puts it back at once, it is no longer untaint's.
                 let taken_off = self.known.extract_if(.., is_taken_off);
                 taken_off.map(|known| known.taken_off(node)).collect()
@@ -137,7 +136,7 @@ impl PutBacks {
                 Action::PutBack if known.evidence == Evidence::UnderWay => {
                     known.evidence = Evidence::Unanswered;
                 }
-                Action::Remove if change.taints.contains(&known.taint) => {
+                Action::Remove if known.is_in(change) => {
                     known.may_be_removed = true;
                 }
                 _ => {}
@@ -156,12 +155,13 @@ impl PutBacks {
 
     /// The server refuses a change. Returns the rule that had put the taint back, if no rule removes it now.
     pub fn denied(&mut self, denied: &Denied) -> Option<String> {
-        let is_orphan = self.orphans().any(|orphan| orphan.taint == denied.taint);
+        let is_it = |known: &PutBack| known.matcher.matches(&denied.taint);
+        let is_orphan = self.orphans().any(is_it);
         if denied.action != Action::Remove || !is_orphan {
             return None;
         }
         let mut known = self.known.iter_mut();
-        let known = known.find(|known| known.taint == denied.taint)?;
+        let known = known.find(|known| is_it(known))?;
         known.denied = Some(denied.message.clone());
         Some(known.rule.clone())
     }
@@ -180,9 +180,8 @@ impl PutBacks {
             if is_there && known.evidence == Evidence::Unanswered {
                 known.evidence = Evidence::Done;
             }
-            let may_be_removed_now = under_way.is_some_and(|change| {
-                change.action == Action::Remove && change.taints.contains(&known.taint)
-            });
+            let may_be_removed_now = under_way
+                .is_some_and(|change| change.action == Action::Remove && known.is_in(change));
             known.uid != node.metadata.uid
                 || known.evidence == Evidence::Done && !is_there && !may_be_removed_now
         };
@@ -204,9 +203,9 @@ impl PutBacks {
                 });
             }
         }
-        let others = not_selected(node, rules).filter(|other| {
+        let others = not_selected(node, rules).into_iter().filter(|other| {
             let mut known = self.known.iter();
-            !known.any(|known| known.taint == other.taint)
+            !known.any(|known| known.matcher.matches(&other.taint))
         });
         left.extend(others);
         let is_new = |left: &&LeftTaint| !self.left.iter().any(|known| known.is_same(left));
@@ -239,6 +238,12 @@ impl PutBacks {
 }
 
 impl PutBack {
+    /// By the matcher: `timeAdded` of a taint that the Node has may have been set since.
+    fn is_in(&self, change: &Change) -> bool {
+        let mut taints = change.taints.iter();
+        taints.any(|taint| self.matcher.matches(taint))
+    }
+
     fn taken_off(self, node: &NodeView) -> TakenOff {
         TakenOff {
             is_undone: node.has(&self.matcher),

@@ -216,6 +216,19 @@ fn a_removal_by_somebody_else_is_reported_once_with_whether_it_was_too_early() {
 }
 
 #[test]
+fn the_value_of_an_adopted_taint_can_be_changed_by_others_too() {
+    let now = Instant::now();
+    let mut node = node("u", &[("back", "NoSchedule")], &json!({}));
+    let mut state = RuleState::new(rule(), None);
+    state.adopt(TaintMatcher::exactly(&node.taints[0]).unwrap());
+    step(&mut state, now, Some(&node), false);
+    node.taints[0].value = Some("other".into());
+    let by = node.taints[0].clone();
+    let event = step(&mut state, now, Some(&node), false);
+    assert_eq!(event, Some(RuleEvent::ReplacedByOther { ready: false, by }));
+}
+
+#[test]
 fn a_value_that_somebody_else_changes_is_reported_as_that_and_not_as_a_removal() {
     let now = Instant::now();
     let with_value = |value: &str, effect: &str| {

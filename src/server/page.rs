@@ -188,6 +188,9 @@ fn facts(rule: &RuleStatus, now: Timestamp) -> Markup {
         @if let Some(message) = &rule.denied {
             (fact("Denied", &html! { (shown(message)) }))
         }
+        @if let Some(message) = &rule.write_failure {
+            (fact("Last try failed", &html! { (shown(message)) }))
+        }
         @if let Some(message) = &rule.publish_failure {
             (fact("Not published", &html! { (shown(message)) }))
         }

@@ -85,6 +85,28 @@ async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
     scene.wait_for_taints(&[]).await;
 }
 
+#[tokio::test]
+async fn a_gate_that_opens_after_a_pause_does_not_join_what_another_found_before_it() {
+    let gates = Gates::closed().await;
+    gates.health.set(200);
+    let rule = gates
+        .rule("")
+        .replace("periodSeconds: 0.05", "periodSeconds: 3600");
+    gates.configure(&rule);
+    let scene = OnStandIn::with(&[TAINT], gates).await;
+    let agent = scene.agent(&[]);
+    let is = |line: &serde_json::Value, state| line["gate"] == "agent" && line["state"] == state;
+    agent.wait_for_log(|line| is(line, "open")).await.unwrap();
+    agent.signal("STOP").await.unwrap();
+    scene.gates.open_both();
+    scene.gates.health.set(503);
+    // This does not wait for something. The pause itself is tested.
+    tokio::time::sleep(Duration::from_millis(3500)).await;
+    agent.signal("CONT").await.unwrap();
+    agent.wait_for_log(|line| is(line, "closed")).await.unwrap();
+    assert_eq!(scene.count(Verb::Patch), 0);
+}
+
 /// kubernetes#113081, and what a node without processor time to spare does to its agents.
 #[tokio::test]
 async fn a_process_that_is_starved_again_and_again_still_removes_the_taint_and_does_not_fill_the_log()

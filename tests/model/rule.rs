@@ -128,7 +128,7 @@ impl RuleRunner {
         let expected = node.and_then(|node| self.reference.wants(now, node));
         let is_reported = matches!(
             event,
-            Some(RuleEvent::PutBack | RuleEvent::RemovedUnanswered)
+            Some(RuleEvent::PutBack | RuleEvent::RemovedUnanswered { .. })
         );
         assert_eq!(is_reported, is_own, "{event:?} {:?}", self.reference);
         // After its own put-back, the rule decides about the taint in the next step.

@@ -40,10 +40,14 @@ pub(super) fn write(notification: &Notification) {
             };
             warn!(rule, key, value, effect, "{problem}");
         }
-        RuleEvent::RemovedUnanswered => {
+        RuleEvent::RemovedUnanswered { .. } => {
+            let waited_seconds = notification.waited_seconds();
             info!(
                 rule,
-                taint, "the taint is gone, after a removal that the server did not answer"
+                taint,
+                waited_seconds,
+                last_gate,
+                "the taint is gone, after a removal that the server did not answer"
             );
         }
         RuleEvent::LongWait => info!(rule, taint, waits_for, "the taint is still there"),

@@ -2,6 +2,7 @@ mod publication;
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Taint;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -12,7 +13,7 @@ use crate::config::{
     Retaint, Schedule,
 };
 use crate::gate::State;
-use crate::node::patch::removal;
+use crate::node::patch::{Action, removal};
 use crate::taint::TaintMatcher;
 
 /// How long a test waits for what must happen.
@@ -108,6 +109,24 @@ async fn removals_without_an_answer_count_in_a_fight_like_any_other() {
     rule.step(now, &tainted);
     rule.step(now, &tainted);
     assert!(matches!(rule.state.decision(), Decision::Limited { .. }));
+}
+
+#[tokio::test]
+async fn a_denial_is_reported_once_and_does_not_fill_the_log_if_its_message_is_another_each_time() {
+    let now = Instant::now();
+    let reported = |first| {
+        let mut rule = on_ready();
+        let denied = RuleEvent::Denied(Denied {
+            action: Action::Remove,
+            taint: Taint::default(),
+            message: "no".into(),
+            first,
+            decided: false,
+        });
+        let should_report = |_: &u32| rule.should_report(now, &denied);
+        (0..100).filter(should_report).count()
+    };
+    assert_eq!((reported(false), reported(true)), (0, 10));
 }
 
 /// Open, as there is always such a file.

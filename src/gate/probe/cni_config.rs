@@ -6,13 +6,11 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-
 use super::disk::{self, fault};
 use super::lock::ProbeLock;
 use super::sightings::{FileState, Sightings};
 use crate::bind_mount::deleted;
-use crate::boot::Uptime;
+use crate::boot::{Moment, Uptime};
 use crate::config::CniConfig;
 use crate::conflist::{
     Candidate, MAX_FILE_BYTES, Network, ValidFile, candidates, decide, has_extension, plugin_type,
@@ -26,7 +24,7 @@ pub async fn check(spec: &CniConfig, lock: &ProbeLock) -> Result<String, String>
 
 fn check_blocking(expected: &CniConfig, seen: &mut Sightings) -> Result<String, String> {
     let CniConfig { dir, bin_dirs, .. } = expected;
-    let began = Timestamp::now();
+    let began = Moment::now();
     let uptime = expected.newer_than_boot.then(Uptime::read).transpose()?;
     if let Some(why) = deleted(dir) {
         return Err(format!("{} {why}", dir.display()));
@@ -41,7 +39,7 @@ fn check_blocking(expected: &CniConfig, seen: &mut Sightings) -> Result<String, 
     seen.list(began, &names);
     let candidates = names.into_iter().map(|file| {
         let mut stale = |metadata: &Metadata| {
-            seen.stale(&file, FileState::of(metadata), uptime?, Timestamp::now())
+            seen.stale(&file, FileState::of(metadata), uptime?, Moment::now())
         };
         Candidate {
             content: load(&dir.join(&file), bin_dirs, &mut stale),

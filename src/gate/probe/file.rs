@@ -3,13 +3,11 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use jiff::Timestamp;
-
 use super::disk::{self, fault};
 use super::lock::ProbeLock;
 use super::sightings::{FileState, Sightings};
 use crate::bind_mount::deleted;
-use crate::boot::Uptime;
+use crate::boot::{Moment, Uptime};
 use crate::config::FileCheck;
 
 pub(super) async fn check(spec: &FileCheck, lock: &ProbeLock) -> Result<String, String> {
@@ -23,7 +21,7 @@ pub(super) async fn check(spec: &FileCheck, lock: &ProbeLock) -> Result<String, 
 fn check_blocking(expected: &FileCheck, seen: &mut Sightings) -> Result<String, String> {
     let path = &expected.path;
     let shown = path.display();
-    let began = Timestamp::now();
+    let began = Moment::now();
     let found = fs::metadata(path);
     let name = path.as_os_str().to_owned();
     match &found {
@@ -35,7 +33,7 @@ fn check_blocking(expected: &FileCheck, seen: &mut Sightings) -> Result<String, 
     let metadata = found.map_err(|error| format!("{shown}: {}", fault(path, &error)))?;
     if expected.newer_than_boot {
         let (state, uptime) = (FileState::of(&metadata), Uptime::read()?);
-        if let Some(why) = seen.stale(&name, state, uptime, Timestamp::now()) {
+        if let Some(why) = seen.stale(&name, state, uptime, Moment::now()) {
             return Err(format!("{shown}: {why}"));
         }
     }

@@ -7,7 +7,8 @@
 //! A name that appears is not evidence by itself: a file system that is mounted late, or a directory or a link that is
 //! replaced, can bring old files. So the inode must have changed (`st_ctime`) since the process has last seen the name without
 //! it. Nothing but the kernel sets that time. A new file has it, a renamed one on all usual file systems, and an old one that
-//! becomes visible does not.
+//! becomes visible does not. If the clock is set between two looks, the times of earlier boots can be between them too. So
+//! each look also has a clock that nobody sets, which says how far the times of a write can be from each look.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::boot::{Uptime, not_since};
+use crate::boot::{Moment, Uptime, not_since};
 
 /// The coarsest times of file systems (FAT: 2 s).
 const GRAIN: SignedDuration = SignedDuration::from_secs(2);
@@ -25,14 +26,14 @@ const GRAIN: SignedDuration = SignedDuration::from_secs(2);
 #[derive(Debug, Default)]
 pub(super) struct Sightings {
     /// When it last looked which files there are.
-    listed_at: Option<Timestamp>,
+    listed_at: Option<Moment>,
     files: BTreeMap<OsString, Sighting>,
 }
 
 #[derive(Debug, Default)]
 struct Sighting {
     /// The last look at which the name was absent, or had [`Self::state`].
-    before: Option<Timestamp>,
+    before: Option<Moment>,
     /// `None` before the first look at it.
     state: Option<FileState>,
     /// Whether this state was written since the boot.
@@ -72,10 +73,10 @@ impl FileState {
 }
 
 impl Sightings {
-    /// Records that these files and no others are there. `began`: the time before the look.
+    /// Records that these files and no others are there. `began`: before the look.
     pub(super) fn list<'n>(
         &mut self,
-        began: Timestamp,
+        began: Moment,
         names: impl IntoIterator<Item = &'n OsString>,
     ) {
         let absent_at = self.listed_at.replace(began);
@@ -91,22 +92,21 @@ impl Sightings {
     }
 
     /// Records the state of a file that the last list has, and returns why it was not written since the boot, if it was not.
-    /// `now`: the time after the look.
+    /// `now`: after the look.
     pub(super) fn stale(
         &mut self,
         name: &OsStr,
         state: FileState,
         uptime: Uptime,
-        now: Timestamp,
+        now: Moment,
     ) -> Option<String> {
         let file = self.files.entry(name.to_owned()).or_default();
         if !file.state.is_some_and(|known| known.is_same(&state)) {
             let is_same_inode = file.state.is_some_and(|known| known.inode == state.inode);
             file.is_new = is_same_inode
-                || file.before.is_some_and(|before| {
-                    state.inode_changed.duration_since(before) >= -GRAIN
-                        && state.inode_changed.duration_since(now) <= GRAIN
-                });
+                || file
+                    .before
+                    .is_some_and(|before| is_between(before, now, state.inode_changed));
             file.state = Some(state);
         }
         file.before = self.listed_at;
@@ -118,6 +118,15 @@ impl Sightings {
             )
         })
     }
+}
+
+/// Whether `time` is between two looks, by the clock as it was set at one of them.
+fn is_between(before: Moment, now: Moment, time: Timestamp) -> bool {
+    let passed = now.elapsed.saturating_sub(before.elapsed);
+    let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
+    let possible = -GRAIN..=passed.saturating_add(GRAIN);
+    possible.contains(&time.duration_since(before.clock))
+        || possible.contains(&now.clock.duration_since(time))
 }
 
 #[cfg(test)]

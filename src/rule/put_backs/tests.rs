@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::*;
@@ -262,6 +263,40 @@ fn a_taint_that_is_seen_to_be_gone_before_the_answer_to_its_removal_is_reported_
             if is_answered { (1, 0) } else { (0, 1) }
         );
     }
+}
+
+#[test]
+fn a_taint_whose_time_was_added_is_still_the_one_that_was_put_back() {
+    let time = "2026-03-01T12:00:00Z".parse().unwrap();
+    let mut on_node = node("u", &["t"]);
+    on_node.taints[0].time_added = Some(Time(time));
+    let matcher = rule("one", "t").taint;
+    let change = removal(&on_node, |_| Some(&matcher)).unwrap();
+    let orphaned = || {
+        let mut put_backs = done();
+        let others = vec![elsewhere(rule("two", "t"))];
+        assert_eq!(
+            left(&mut put_backs, &on_node, others),
+            [Left::Orphaned],
+            "it is named once"
+        );
+        put_backs
+    };
+    let taken_off = orphaned().answered(&change, &Ok(node("u", &[])));
+    assert_eq!(taken_off.len(), 1);
+    let mut put_backs = orphaned();
+    put_backs.answered(&change, &Err(ApiError::Transport("reset".into())));
+    let update = put_backs.update(&node("u", &[]), &mut [], None);
+    assert_eq!(update.taken_off.len(), 1);
+    let denied = Denied {
+        action: Action::Remove,
+        taint: change.taints[0].clone(),
+        message: "no".into(),
+        first: true,
+        decided: true,
+    };
+    let mut put_backs = orphaned();
+    assert_eq!(put_backs.denied(&denied), Some("one".into()));
 }
 
 #[test]

@@ -79,9 +79,12 @@ fn an_accepted_change_is_reported_by_what_the_node_in_the_answer_has() {
 fn a_change_without_an_answer_is_the_rules_own_if_the_node_shows_it_before_a_read_shows_otherwise()
 {
     let now = Instant::now();
+    let removed = || RuleEvent::RemovedUnanswered {
+        since_seen: Some(SECOND),
+    };
     for (read, expected) in [
-        (None, RuleEvent::RemovedUnanswered),
-        (Some(clean()), RuleEvent::RemovedUnanswered),
+        (None, removed()),
+        (Some(clean()), removed()),
         (Some(tainted()), RuleEvent::RemovedByOther { ready: true }),
     ] {
         let (mut state, change) = ready(now);
@@ -89,7 +92,7 @@ fn a_change_without_an_answer_is_the_rules_own_if_the_node_shows_it_before_a_rea
         if let Some(node) = read {
             state.read(&node);
         }
-        let event = step(&mut state, now, Some(&clean()), true);
+        let event = step(&mut state, now + SECOND, Some(&clean()), true);
         assert_eq!(event, Some(expected));
     }
     for (read, expected) in [

@@ -46,9 +46,32 @@ fn a_loop_that_wakes_late_was_paused_by_the_clock_that_runs_on_while_the_machine
         let now = Moment {
             awake: start.awake + awake * SECOND,
             elapsed: start.elapsed + (awake + suspended) * SECOND,
+            ..start
         };
         let seen = Pause::between(start, now);
         assert_eq!(seen, expected, "awake {awake}, suspended {suspended}");
+    }
+}
+
+/// What some gates found before a pause must not count when the last one opens after it.
+#[test]
+fn a_pause_matters_from_before_the_first_gate_opens_until_the_taint_is_gone() {
+    let now = Instant::now();
+    let without_gates = Rule {
+        gates: Vec::new(),
+        ..rule()
+    };
+    for (what, rule, node, open, expected) in [
+        ("no Node yet", rule(), None, false, true),
+        ("a gate is closed", rule(), Some(tainted()), false, true),
+        ("every gate is open", rule(), Some(tainted()), true, true),
+        ("no taint", rule(), Some(clean()), true, false),
+        ("no gates", without_gates, Some(tainted()), true, false),
+    ] {
+        let mut state = RuleState::new(rule, None);
+        step(&mut state, now, node.as_ref(), open);
+        step(&mut state, now, node.as_ref(), open);
+        assert_eq!(state.counts_on_gates(), expected, "{what}");
     }
 }
 

@@ -70,6 +70,7 @@ fn hostile(with: &str) -> Status {
     rule.taint = with.into();
     rule.retaint_taint = Some(with.into());
     rule.denied = Some(with.into());
+    rule.write_failure = Some(with.into());
     rule.publish_failure = Some(with.into());
     for gate in &mut rule.gates {
         gate.name = with.into();
@@ -101,10 +102,10 @@ fn text_from_outside_cannot_change_the_page() {
     }
 }
 
-/// Title, heading, configuration, its failure, last error, policy, "look at", the rule's heading, two taints, denial, failure
-/// to publish, the table's caption, three of a left taint, three gates twice.
+/// Title, heading, configuration, its failure, last error, policy, "look at", the rule's heading, two taints, denial,
+/// failures to write and to publish, the table's caption, three of a left taint, three gates twice.
 fn harmless_places() -> usize {
-    13 + 3 + 3 * 2
+    14 + 3 + 3 * 2
 }
 
 #[test]
@@ -143,6 +144,7 @@ fn every_page_is_well_formed_and_complete() {
             "waiting: some gate is not open — since 2026-01-02T03:04:05Z (4 min ago)",
             "longer than the rule's deadline",
             "403: not allowed",
+            "Last try failed409: conflict",
             "Not published403: no condition",
             "Last removal2026-01-02T03:04:05Z (4 min ago), after 12.3 s; gate \"agent\" was the last to open",
             "Last put-back2026-01-02T03:04:05Z (4 min ago)",

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 
 const NAME: &str = "ready";
@@ -8,10 +10,19 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
 }
 
+/// A look at this time, after a boot at that one.
+fn look(boot: i64, now: i64) -> Moment {
+    Moment {
+        elapsed: Duration::from_secs((now - boot).try_into().unwrap()),
+        clock: at(now),
+        ..Moment::now()
+    }
+}
+
 /// The clock is set forward by this while the process runs.
 const STEP: i64 = 1_000_000_000;
 
-/// A look at this time, after a boot at that one.
+/// The same.
 fn uptime(boot: i64, now: i64) -> Uptime {
     Uptime {
         boot: at(boot),
@@ -35,9 +46,10 @@ fn is_new(looks: &[(i64, i64, Option<FileState>)]) -> bool {
     let mut is_new = false;
     for (boot, now, found) in looks {
         let name = OsString::from(NAME);
-        sightings.list(at(*now), found.map(|_| &name));
+        sightings.list(look(*boot, *now), found.map(|_| &name));
         is_new = found.is_some_and(|found| {
-            let stale = sightings.stale(NAME.as_ref(), found, uptime(*boot, *now), at(*now));
+            let stale =
+                sightings.stale(NAME.as_ref(), found, uptime(*boot, *now), look(*boot, *now));
             stale.is_none()
         });
     }
@@ -93,6 +105,22 @@ fn a_file_is_new_by_its_times_or_because_it_was_seen_to_be_written() {
             "the clock was set before the process started",
             false,
             vec![(set, 300 + STEP, Some(state(1, 150, 150)))],
+        ),
+        (
+            "made with an old time after the clock is set, and before it is seen",
+            true,
+            vec![
+                (BOOT, 200, None),
+                (set, 300 + STEP, Some(state(1, 50, 250 + STEP))),
+            ],
+        ),
+        (
+            "the same, and the clock is set back",
+            true,
+            vec![
+                (set, 200 + STEP, None),
+                (BOOT, 300, Some(state(1, 50, 250))),
+            ],
         ),
         (
             "written in place, with an old time",
@@ -151,6 +179,13 @@ fn an_old_file_that_only_becomes_visible_is_not_new() {
             ],
         ),
         (
+            "of an earlier boot, while the clock is set",
+            vec![
+                (BOOT, 200, None),
+                (BOOT + STEP, 201 + STEP, Some(state(1, STEP / 2, STEP / 2))),
+            ],
+        ),
+        (
             "gone, and an old one is there again",
             vec![
                 (BOOT, 200, Some(state(1, 150, 150))),
@@ -167,12 +202,12 @@ fn an_old_file_that_only_becomes_visible_is_not_new() {
 fn a_file_that_is_listed_but_not_looked_at_yet_is_known_to_be_there() {
     let mut sightings = Sightings::default();
     let names = ["a", "b"].map(OsString::from);
-    sightings.list(at(200), [&names[0]]);
-    sightings.list(at(300), &names);
-    sightings.list(at(400), &names);
+    sightings.list(look(BOOT, 200), [&names[0]]);
+    sightings.list(look(BOOT, 300), &names);
+    sightings.list(look(BOOT, 400), &names);
     let mut stale = |name: &OsString, changed| {
         let state = state(1, 50, changed);
-        sightings.stale(name, state, uptime(BOOT, 400), at(400))
+        sightings.stale(name, state, uptime(BOOT, 400), look(BOOT, 400))
     };
     assert!(
         stale(&names[0], 150).is_some(),
@@ -191,7 +226,7 @@ fn the_reason_has_both_times() {
     let mut reason = |modified| {
         let state = state(1, modified, 50);
         sightings
-            .stale(NAME.as_ref(), state, uptime(BOOT, 200), at(200))
+            .stale(NAME.as_ref(), state, uptime(BOOT, 200), look(BOOT, 200))
             .unwrap()
     };
     assert_eq!(
@@ -201,7 +236,7 @@ fn the_reason_has_both_times() {
     );
     let mut sightings = Sightings::default();
     let future = state(1, STEP, 50);
-    let reason = sightings.stale(NAME.as_ref(), future, uptime(BOOT, 200), at(200));
+    let reason = sightings.stale(NAME.as_ref(), future, uptime(BOOT, 200), look(BOOT, 200));
     assert_eq!(
         reason.unwrap(),
         "its last write is from 2001-09-09T01:46:40Z, which is in the future: it is now 1970-01-01T00:03:20Z, and the boot was at \
