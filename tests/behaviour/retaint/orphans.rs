@@ -189,6 +189,7 @@ async fn a_dry_run_writes_nothing_and_tells_that_what_was_put_back_stays() {
     assert_eq!(it.scene.taints().await, [FOREIGN, TAINT]);
     it.reload(&rule).await;
     it.scene.wait_for_taints(&[FOREIGN]).await;
+    it.agent.wait_for_message("removed the taint").await.unwrap();
     assert_eq!(it.left().await, (json!([]), true.into()));
 }
 
