@@ -68,11 +68,12 @@ fn an_answer_that_lasts_is_reported_with_its_message_once_and_tried_again_as_bef
 
 #[test]
 fn answers_that_take_turns_are_reported_once_each_and_a_few_of_those_that_always_differ() {
+    type Nth = fn(u32) -> Answer;
     fn letters(n: u32) -> String {
         let letter = |place| char::from(b'a' + u8::try_from((n >> (4 * place)) & 15_u32).unwrap());
         (0..3).map(letter).collect()
     }
-    let turns: [(usize, fn(u32) -> Answer); 2] = [
+    let turns: [(usize, Nth); 2] = [
         (3, |n| match n % 3 {
             0 => refused(409, true),
             1 => refused_with(500, "away"),
