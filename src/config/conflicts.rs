@@ -1,7 +1,7 @@
 //! Rules that conflict, in one file or in several: they write the same thing on the same Node, or wait for a condition
 //! that they publish themselves.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::gate::{Check, Gate, NodeCondition};
 use super::read::Cursor;
@@ -21,11 +21,20 @@ pub(super) struct PartialRule<'t> {
 
 /// Reports every conflict, at the later rule.
 pub(super) fn report(rules: &[PartialRule<'_>]) {
+    let mut publishers = Publishers::new();
+    for (index, rule) in rules.iter().enumerate() {
+        if let Some((_, kind)) = &rule.published {
+            publishers.entry(kind).or_default().push((index, rule));
+        }
+    }
     for (index, rule) in rules.iter().enumerate() {
         report_writes(rule, &rules[..index]);
-        report_condition(rule, rules);
+        report_condition(rule, rules, &publishers);
     }
 }
+
+/// The rules that publish a condition, with their index, by its type.
+type Publishers<'a, 't> = HashMap<&'a str, Vec<(usize, &'a PartialRule<'t>)>>;
 
 /// Reports what `rule` and one of the `earlier` rules both write on the same Node.
 fn report_writes(rule: &PartialRule<'_>, earlier: &[PartialRule<'_>]) {
@@ -78,11 +87,15 @@ fn report_clash<'t, T: 't>(
 
 /// Reports a published condition that could never change, because the gates of its rule wait for it, or to which a gate
 /// gives a `maxAge`.
-fn report_condition(rule: &PartialRule<'_>, rules: &[PartialRule<'_>]) {
+fn report_condition(
+    rule: &PartialRule<'_>,
+    rules: &[PartialRule<'_>],
+    publishers: &Publishers<'_, '_>,
+) {
     let Some((at, kind)) = &rule.published else {
         return;
     };
-    if let Some(last) = waiting_for(kind, rule, rules) {
+    if let Some(last) = waiting_for(kind, rule, publishers) {
         let through = if std::ptr::eq(last, rule) {
             String::new()
         } else {
@@ -102,13 +115,13 @@ fn report_condition(rule: &PartialRule<'_>, rules: &[PartialRule<'_>]) {
     }
 }
 
-/// The rule with a gate for the condition of type `kind`, which `rule` publishes: `rule` itself, or one of the `rules` for
+/// The rule with a gate for the condition of type `kind`, which `rule` publishes: `rule` itself, or one of the others for
 /// whose conditions it waits, directly or through others. There must be a Node that all of these rules select: so the search
 /// collects the labels of its path.
 fn waiting_for<'a, 't>(
     kind: &str,
     rule: &'a PartialRule<'t>,
-    rules: &'a [PartialRule<'t>],
+    publishers: &Publishers<'a, 't>,
 ) -> Option<&'a PartialRule<'t>> {
     /// There can be very many paths with different labels. Beyond this number, the rules count as waiting.
     const MOST: usize = 1000;
@@ -119,17 +132,13 @@ fn waiting_for<'a, 't>(
             if wanted == kind || seen.len() > MOST {
                 return Some(rule);
             }
-            for (index, other) in rules.iter().enumerate() {
-                let publishes = |(_, kind): &(_, String)| kind == wanted;
-                if !other.published.as_ref().is_some_and(publishes) {
-                    continue;
-                }
+            for (index, other) in publishers.get(wanted.as_str()).into_iter().flatten() {
                 let both = labels.as_ref().zip(other.node_selector.as_ref());
                 if let Some((labels, others)) = both.filter(|(one, other)| agree(one, other)) {
                     let labels: BTreeMap<_, _> =
                         labels.clone().into_iter().chain(others.clone()).collect();
-                    if seen.insert((index, labels.clone())) {
-                        waiting.push((other, Some(labels)));
+                    if seen.insert((*index, labels.clone())) {
+                        waiting.push((*other, Some(labels)));
                     }
                 }
             }

@@ -23,11 +23,33 @@ pub struct SourceFile {
     pub text: String,
 }
 
+/// Readings of files that another program is writing.
+const MOST_READINGS: usize = 10;
+
 /// Reads the files that `paths` name: a file, a directory, which stands for its files `*.yaml` and `*.yml` in the order
 /// of their names, or `-` for standard input. Hidden files do not count, nor do the files of directories below.
 ///
+/// Several files may be replaced while they are read, as those of a mounted ConfigMap are. So they are read again until two
+/// readings have the same result.
+///
 /// The error has every file that cannot be read. A file, and all together, have at most 1 MiB.
 pub fn read_files(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {
+    let mut last = read_once(paths);
+    let is_one_file = paths.len() == 1 && !paths[0].is_dir();
+    if is_one_file || paths.iter().any(|path| is_standard_input(path)) {
+        return last;
+    }
+    for _ in 1..MOST_READINGS {
+        let again = read_once(paths);
+        if again == last {
+            break;
+        }
+        last = again;
+    }
+    last
+}
+
+fn read_once(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
     let (mut known, mut size) = (HashSet::new(), 0);
     for path in paths {

@@ -36,6 +36,14 @@ pub const API_VERSION: &str = "untaint/v1alpha1";
 /// `kind` of the file.
 pub const KIND: &str = "UntaintConfiguration";
 
+/// Objects of the API that may have a configuration in them, by their `kind`, and what they are.
+const AROUND: [(&str, &str); 4] = [
+    ("ConfigMap", "ConfigMap"),
+    ("ConfigMapList", "list of ConfigMaps"),
+    ("List", "list of objects"),
+    ("Secret", "Secret"),
+];
+
 /// The configuration of untaint: which taints it removes from its own Node, and when.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -140,9 +148,13 @@ impl<'t> Joined<'t> {
             // It may be another file by mistake, such as a token or a key.
             return root.secret().mismatch("a mapping");
         }
-        if let Some(kind) = root.get("kind").filter(|kind| kind.is("ConfigMap")) {
-            kind.report("is ConfigMap: give untaint the text under data, not the ConfigMap");
-            return None;
+        for (name, around) in AROUND {
+            if let Some(kind) = root.get("kind").filter(|kind| kind.is(name)) {
+                kind.report(format!(
+                    "is {name}: give untaint the text under data, not the {around}"
+                ));
+                return None;
+            }
         }
         root.mapping("the file", |fields| {
             let mut is_foreign = false;

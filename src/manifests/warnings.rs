@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use super::workload::{MountError, created_directories};
+use super::workload::{MountError, created_directories, shown_path};
 use super::{Form, Manifests};
 use crate::config::{
     Check, DeadlineAction, Endpoint, Gate, Probe, ProbeHandler, Rule, shown_duration,
@@ -27,7 +27,7 @@ pub(super) fn all(manifests: &Manifests) -> Result<Vec<String>, MountError> {
     warnings.extend(later_containers(manifests));
     if form != Form::PostStart {
         let created = created_directories(manifests)?;
-        warnings.extend(listed(created.iter().map(|path| path.display())).map(|paths| {
+        warnings.extend(listed(created.iter().map(|path| shown_path(path))).map(|paths| {
             format!(
                 "on nodes where one of these directories is missing, the kubelet creates it for the pods, so check the \
                  spelling: {paths}"
@@ -91,7 +91,7 @@ fn of_probe(form: Form, handler: &ProbeHandler) -> Option<String> {
             format!(
                 "the hook sees only the files of the container that it runs in: the container must mount the parent \
                  directory of {} at the same path",
-                cni.dir.display()
+                shown_path(&cni.dir)
             )
         }),
         ProbeHandler::File(_) => None,

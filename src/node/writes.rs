@@ -52,7 +52,7 @@ pub struct Denied {
     pub taint: Taint,
     /// From the server.
     pub message: String,
-    /// Whether the last one had another message, apart from numbers, or there was none.
+    /// Whether it is to be told: the messages before had other words, and were not too many.
     pub first: bool,
     /// Whether the server does not allow the change. Otherwise, it has failed to make it for some time.
     pub decided: bool,

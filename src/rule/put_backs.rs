@@ -81,6 +81,8 @@ impl PutBacks {
             };
             let rule = rules.iter().find(puts_back);
             if let Some((rule, matcher)) = rule.zip(TaintMatcher::exactly(taint)) {
+                // One without an answer has not taken effect if it is sent again.
+                self.known.retain(|known| known.taint != *taint);
                 self.known.push(PutBack {
                     uid: change.uid.clone(),
                     rule: rule.rule().name.clone(),

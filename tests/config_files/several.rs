@@ -170,3 +170,20 @@ fn the_limit_of_values_is_one_for_all_files_together() {
     assert!(problems.iter().any(|problem| problem == too_large));
     assert!(!problems.iter().any(|problem| problem.starts_with("d.yaml")));
 }
+
+/// Each looks for those that wait for it, through all others.
+#[test]
+fn many_rules_that_wait_for_each_others_conditions_are_read_without_delay() {
+    let rule = |index: usize| {
+        format!(
+            "- {{name: r{index}, taint: {{key: example.com/k{index}}}, publishCondition: {{type: C{index}}}, \
+             gates: [{{name: g, nodeCondition: {{type: C{}}}}}]}}\n",
+            index + 1
+        )
+    };
+    let rules: String = (0..500).map(rule).collect();
+    let begun = std::time::Instant::now();
+    assert_eq!(wrong(&[&format!("rules:\n{rules}")]), Vec::<String>::new());
+    let took = begun.elapsed();
+    assert!(took.as_secs() < 20, "{took:?}");
+}

@@ -165,6 +165,46 @@ fn the_directories_that_a_wrong_path_would_create_are_listed() {
 }
 
 #[test]
+fn a_path_forges_no_line_of_a_message() {
+    let gate = gate(r#"file: {path: "/srv/a\nwarning: b/c\u001b/d"}"#);
+    let expected = "check the spelling: /srv/a\\nwarning: b/c\\u{1b}";
+    let found = warnings("daemonset", &gate, &[]);
+    assert!(
+        matches!(found.as_slice(), [one] if one.ends_with(expected)),
+        "{found:?}"
+    );
+    let hook = super::warnings::gate(r#"cniConfig: {dir: "/a\nwarning: b"}"#);
+    let found = warnings("post-start", &hook, &[]);
+    assert!(
+        matches!(found.as_slice(), [one] if one.contains(r"/a\nwarning: b ")),
+        "{found:?}"
+    );
+}
+
+/// Their paths are right.
+#[test]
+fn the_examples_have_no_warning_in_a_daemonset() {
+    for entry in std::fs::read_dir(format!("{ROOT}/examples")).unwrap() {
+        let path = entry.unwrap().path();
+        // The directory of an agent that does not exist.
+        if path.is_dir() || path.ends_with("storage-agent.yaml") {
+            continue;
+        }
+        let output = Command::new(env!("CARGO_BIN_EXE_untaint"))
+            .args(["manifests", "--image=registry.internal/untaint", "--config"])
+            .arg(&path)
+            .output()
+            .unwrap();
+        let lines = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (lines.as_str(), output.status.success()),
+            ("", true),
+            "{path:?}"
+        );
+    }
+}
+
+#[test]
 fn gates_that_may_wait_for_containers_that_wait_for_untaint_are_listed() {
     let rule = "gates: [{name: f, file: {path: /run/ready}}, {name: g, anyOf: [{name: d, csiDriver: {name: a.b}}]}, \
                 {name: p, pods: {namespace: a, matchLabels: {a: b}}}, {name: c, nodeCondition: {type: Ready, status: 'True'}}]";

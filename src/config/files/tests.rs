@@ -1,4 +1,7 @@
+use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
+use std::sync::mpsc;
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -123,6 +126,50 @@ fn a_directory_with_very_many_files_is_refused() {
     );
     fs::remove_file(dir.path().join("d/0.yaml")).unwrap();
     assert_eq!(read_in(&dir, &["d"]).unwrap().len(), MOST_FILES);
+}
+
+/// In a mounted ConfigMap, `..data` leads to another version at any time.
+#[test]
+fn files_of_a_directory_that_is_swapped_while_it_is_read_are_of_one_version() {
+    let dir = directory(&[]);
+    let at = |name: &str| dir.path().join(name);
+    let names: Vec<_> = (0..20).map(|index| format!("{index:02}.yaml")).collect();
+    let write = |version: &str| {
+        fs::create_dir(at(version)).unwrap();
+        for name in &names {
+            fs::write(at(version).join(name), version).unwrap();
+        }
+    };
+    write("..0");
+    symlink("..0", at("..data")).unwrap();
+    for name in &names {
+        symlink(format!("..data/{name}"), at(name)).unwrap();
+    }
+    let (reads, begun) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for version in begun {
+                let [old, new] = [version - 1, version].map(|version| format!("..{version}"));
+                write(&new);
+                symlink(&new, at("..data_tmp")).unwrap();
+                fs::rename(at("..data_tmp"), at("..data")).unwrap();
+                fs::remove_dir_all(at(&old)).unwrap();
+            }
+        });
+        for version in 1..300 {
+            reads.send(version).unwrap();
+            let files = read_files(&[dir.path().to_owned()]).unwrap();
+            let versions: BTreeSet<_> = files.iter().map(|file| &file.text).collect();
+            assert_eq!(versions.len(), 1, "{versions:?}");
+            // The next swap begins with the next reading.
+            while !at(&format!("..{version}")).is_dir()
+                || at(&format!("..{}", version - 1)).exists()
+            {
+                thread::yield_now();
+            }
+        }
+        drop(reads);
+    });
 }
 
 /// By `sha256sum`: `printf abc | sha256sum`, and the same of its output for the files `a` and `b` with these texts.

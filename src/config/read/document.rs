@@ -73,26 +73,30 @@ fn tab(text: &str, problem: &Problem) -> Option<Problem> {
     })
 }
 
-/// Adds a hint to problems that may come from templates of Helm or `envsubst`. The template is in the line of the problem or
-/// at most `around` lines from it. Only the first problem of a line has the hint.
+/// Adds a hint to problems that may come from templates of Helm, Jinja or `envsubst`. The template is in the line of the
+/// problem or at most `around` lines from it. Only the first problem of a line has the hint.
 fn with_templates(text: &str, mut problems: Vec<Problem>, around: u64) -> Vec<Problem> {
-    let numbered = (1..).zip(text.lines());
-    let templates = numbered.filter_map(|(line, content)| content.contains("{{").then_some(line));
-    let templates: BTreeSet<u64> = templates.collect();
+    let lines_with = |mark: &str| -> BTreeSet<u64> {
+        let numbered = (1..).zip(text.lines());
+        let lines = numbered.filter(|(_, content)| content.contains(mark));
+        lines.map(|(line, _)| line).collect()
+    };
+    let marks = ["{{", "{%", "${"].map(|mark| (mark, lines_with(mark)));
     let mut explained = BTreeSet::new();
     for problem in &mut problems {
         let Some((line, _)) = problem.place else {
             continue;
         };
         let near = line.saturating_sub(around)..=line.saturating_add(around);
-        let mark = if problem.message.contains("${") {
-            "${"
-        } else if templates.range(near).next().is_some() {
-            "{{"
-        } else {
-            continue;
-        };
-        if explained.insert(line) {
+        // A value of another field in the line may be what a program gets.
+        let may_be_cause =
+            |mark: &str| mark != "${" || around > 0 || problem.message.contains(mark);
+        let mut marks = marks.iter();
+        let found = marks
+            .find(|(mark, lines)| may_be_cause(mark) && lines.range(near.clone()).next().is_some());
+        if let Some((mark, _)) = found
+            && explained.insert(line)
+        {
             let hint = ["; if ", mark, " begins a template here, render it first"].concat();
             problem.message.push_str(&hint);
         }

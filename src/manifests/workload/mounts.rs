@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::config::{Check, Endpoint, ProbeHandler};
 use crate::manifests::Manifests;
 use crate::manifests::yaml::scalar;
+use crate::text::printable;
 
 /// Every container has these, with the same content except for [`NOT_OF_HOST`].
 const IN_EVERY_CONTAINER: [&str; 2] = ["/proc", "/sys"];
@@ -54,10 +55,12 @@ const NOT_OF_HOST: [(&[&str], &str); 4] = [
     ),
 ];
 
-/// Directories that the pods may create without harm: those of CNI plugins, as docs/installing.md lists them, and those
-/// that every node has.
-const EXPECTED: [&str; 13] = [
+/// Directories that the pods may create without harm: those of CNI plugins, as docs/installing.md and the examples have
+/// them, and those that every node has.
+const EXPECTED: [&str; 15] = [
     "/etc/cni",
+    "/run/flannel",
+    "/var/run/aws-node",
     "/opt/cni",
     "/var/lib/rancher/k3s/agent/etc/cni",
     "/var/lib/rancher/rke2/agent/etc/cni",
@@ -87,11 +90,21 @@ const PATHS_OF_POD: [&str; 5] = [
 
 /// A path that no volume can make visible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("gate {gate}: {} cannot be made visible in a pod: {reason}", path.display())]
+#[error(
+    "gate {gate}: {} cannot be made visible in a pod: {reason}",
+    shown(path)
+)]
 pub struct MountError {
     gate: String,
     path: PathBuf,
     reason: &'static str,
+}
+
+/// `path` in a message. It has the line breaks of the configuration.
+pub(in crate::manifests) fn shown(path: &Path) -> String {
+    /// The longest path that Linux accepts, in bytes.
+    const LONGEST: usize = 4096;
+    printable(&path.to_string_lossy(), LONGEST)
 }
 
 /// The API server refuses such a path of a volume. Its target depends on symbolic links.

@@ -10,14 +10,17 @@ use crate::rate_limit::kind;
 /// What fails for so long is reported. Other writers, a server that restarts or one that is busy need a try or two.
 pub(super) const LASTING: Duration = Duration::from_secs(10);
 
+/// How many kinds of messages are reported. They may take turns, and a text may change in any way from one try to the next.
+pub(super) const MOST_KINDS: usize = 4;
+
 /// Tries that have failed one after the other.
 #[derive(Debug)]
 pub(super) struct Trouble {
     since: Instant,
     /// Of the last try.
     pub(super) change: Change,
-    /// The [kind] of the message that was reported last; empty if none was.
-    told: String,
+    /// The [kinds](kind) of the messages that were reported.
+    told: Vec<String>,
 }
 
 impl Trouble {
@@ -25,7 +28,7 @@ impl Trouble {
         Self {
             since: now,
             change,
-            told: String::new(),
+            told: Vec::new(),
         }
     }
 
@@ -37,8 +40,10 @@ impl Trouble {
         }
         let message = error.to_string();
         let kind = kind(&message);
-        let first = self.told != kind;
-        self.told = kind;
+        let first = !self.told.contains(&kind) && self.told.len() < MOST_KINDS;
+        if first {
+            self.told.push(kind);
+        }
         let denied = |taint: &_| Denied {
             action: self.change.action,
             taint: Clone::clone(taint),

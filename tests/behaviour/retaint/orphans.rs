@@ -189,7 +189,10 @@ async fn a_dry_run_writes_nothing_and_tells_that_what_was_put_back_stays() {
     assert_eq!(it.scene.taints().await, [FOREIGN, TAINT]);
     it.reload(&rule).await;
     it.scene.wait_for_taints(&[FOREIGN]).await;
-    it.agent.wait_for_message("removed the taint").await.unwrap();
+    it.agent
+        .wait_for_message("removed the taint")
+        .await
+        .unwrap();
     assert_eq!(it.left().await, (json!([]), true.into()));
 }
 
@@ -280,4 +283,36 @@ async fn a_refusal_to_take_it_off_is_told_and_a_removal_without_an_answer_is_tol
         .respond_next(Verb::Patch, 1, Answer::ApplyAndHang);
     agent.wait_for_message(TOOK_OFF).await.unwrap();
     scene.wait_for_taints(&[FOREIGN]).await;
+}
+
+#[tokio::test]
+async fn two_rules_that_exchange_their_keys_or_their_names_remove_what_one_of_them_has_put_back() {
+    const OTHER_RULE: &str = "- {name: other, taint: {key: example.com/else}, gates: []}\n";
+    for (name, exchanged) in [
+        (
+            "exchange-keys",
+            ["example.com/not-ready", "example.com/else"],
+        ),
+        ("exchange-names", ["name: cni", "name: other"]),
+    ] {
+        let rules = |gates: &Gates| retainting(gates) + OTHER_RULE;
+        let Some(mut it) = PutBack::with(name, rules, TAINT).await else {
+            return;
+        };
+        let [one, two] = exchanged;
+        let changed = rules(&it.scene.gates);
+        let changed = changed
+            .replace(one, "\0")
+            .replace(two, one)
+            .replace('\0', two);
+        it.reload(&changed).await;
+        if name == "exchange-names" {
+            it.assert_judged(TAINT, "waiting").await;
+            it.scene.gates.health.set(200);
+        }
+        it.scene.wait_for_taints(&[FOREIGN]).await;
+        let removed = it.agent.wait_for_message("removed the taint").await;
+        assert_eq!(removed.unwrap()["rule"], "other", "{name}");
+        assert_eq!(it.left().await.0, json!([]), "{name}");
+    }
 }

@@ -25,14 +25,15 @@ pub(super) fn empty_input() -> io::Result<File> {
 }
 
 /// Fails if execve(2) refuses the format of a text. The function of glibc that starts programs in a static binary
-/// (execvp(3)) runs such a text with `/bin/sh`, and so an empty file succeeds. The kubelet and the runtimes do not.
+/// (execvp(3)) runs such a file with `/bin/sh`, and so an empty file succeeds, or one of zeros, which a power failure leaves.
+/// The kubelet and the runtimes do not.
 ///
 /// Returns whether the program is for another machine: glibc gives it to `/bin/sh` too, unless binfmt_misc has an emulator.
 pub(super) fn check_format(program: &str) -> io::Result<bool> {
     let Some(head) = head(program) else {
         return Ok(false);
     };
-    if !head.contains(&0) && interpreter(&head).is_none() {
+    if machine(&head).is_none() && interpreter(&head).is_none() {
         return Err(Errno::NOEXEC.into());
     }
     Ok(is_foreign(&head))

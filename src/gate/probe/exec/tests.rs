@@ -147,6 +147,11 @@ async fn a_program_that_cannot_be_started_closes_with_the_cause() {
         ),
         (program(b"exit 0\n", 0o755), wrong_format),
         (program(b"", 0o755), wrong_format),
+        // What a file system may leave of a program after a power failure.
+        (program(&[0; 4096], 0o755), wrong_format),
+        (program(b"\0\nexit 0\n", 0o755), wrong_format),
+        (program(b"exit 0\n\0", 0o755), wrong_format),
+        (program(&elf[..4], 0o755), wrong_format),
         (program(b"#!\nexit 0\n", 0o755), wrong_format),
         (program(b" #!/bin/sh\nexit 0\n", 0o755), wrong_format),
         (

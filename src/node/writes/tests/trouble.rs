@@ -1,7 +1,7 @@
 //! Changes that fail without a refusal.
 
 use super::*;
-use crate::node::writes::trouble::LASTING;
+use crate::node::writes::trouble::{self, LASTING};
 
 /// Has every try answered so, and every read succeed. Returns how long it took until that was reported, and the report.
 fn until_reported(scene: &mut Scene, tainted: &NodeView, answer: &Answer) -> (Duration, Denied) {
@@ -63,6 +63,46 @@ fn an_answer_that_lasts_is_reported_with_its_message_once_and_tried_again_as_bef
         assert_eq!(scene.next(&node(2, &[])), Next::Wait(None));
         let (after, denied) = until_reported(&mut scene, &node(3, &["one"]), &answer);
         assert!(denied.first && after >= LASTING, "it counts afresh");
+    }
+}
+
+#[test]
+fn answers_that_take_turns_are_reported_once_each_and_a_few_of_those_that_always_differ() {
+    type Nth = fn(u32) -> Answer;
+    fn letters(n: u32) -> String {
+        let letter = |place| char::from(b'a' + u8::try_from((n >> (4 * place)) & 15_u32).unwrap());
+        (0..3).map(letter).collect()
+    }
+    let turns: [(usize, Nth); 2] = [
+        (3, |n| match n % 3 {
+            0 => refused(409, true),
+            1 => refused_with(500, "away"),
+            _ => refused_with(503, "busy"),
+        }),
+        (trouble::MOST_KINDS, |n| refused_with(500, &letters(n))),
+    ];
+    for (expected, answer) in turns {
+        let mut scene = Scene::new();
+        let tainted = node(1, &["one"]);
+        let mut told = 0;
+        for n in 0..200 {
+            let answer = answer(n);
+            let denied = match scene.next_due(&tainted) {
+                // The reads fail now and then as well.
+                Next::Send(Request::Get(_)) if n % 4 == 0 => {
+                    scene.read(&answer).into_iter().collect()
+                }
+                Next::Send(Request::Get(_)) => {
+                    scene.read(&Ok(tainted.clone())).into_iter().collect()
+                }
+                Next::Send(Request::Patch(change)) => {
+                    scene.writes.patched(scene.now, &change, &answer)
+                }
+                Next::Wait(_) => panic!("nothing is due"),
+            };
+            told += denied.iter().filter(|denied| denied.first).count();
+        }
+        assert_eq!(told, expected);
     }
 }
 
