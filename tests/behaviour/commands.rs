@@ -2,6 +2,7 @@
 
 mod endings;
 mod files;
+mod node_name;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;

@@ -39,7 +39,7 @@ fn with_gate(gate: Gate) -> (RuleRunner, mpsc::Receiver<Update>) {
         effect: None,
     };
     let (updates, reported) = mpsc::channel(1);
-    let context = GateContext::without_api_server(updates);
+    let context = GateContext::without_api_server(updates, None);
     let rule = Rule::new("rule", taint, vec![gate]);
     let rule = RuleRunner::new(rule, None, context, Notifier::default());
     (rule, reported)

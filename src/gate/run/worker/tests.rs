@@ -58,7 +58,7 @@ impl Watched {
         let (sender, updates) = mpsc::channel(16);
         let reporter = Reporter::new(RunId::next(), 0, sender);
         let mut task = JoinSet::new();
-        task.spawn(run(spec, ProbeLock::default(), reporter));
+        task.spawn(run(spec, None, ProbeLock::default(), reporter));
         Self {
             path,
             updates,
