@@ -104,7 +104,7 @@ pub enum ProbeHandler {
     CniConfig(CniConfig),
     /// An HTTP answer.
     HttpGet(HttpGet),
-    /// A TCP port that accepts connections.
+    /// A TCP port or a unix socket that accepts connections.
     TcpSocket(TcpSocket),
     /// The gRPC health service, `grpc.health.v1.Health/Check`.
     Grpc(Grpc),

@@ -187,6 +187,9 @@ pub(super) fn for_mapping(what: &str, value: &Value, text: Option<&str>) -> Stri
         "csiDriver" => ("name", "DRIVER"),
         "allocatable" => ("resource", "RESOURCE"),
         "file" => ("path", "PATH"),
+        "tcpSocket" | "grpc" if text.is_some_and(|text| text.starts_with('/')) => {
+            ("unixSocket", "PATH")
+        }
         "tcpSocket" | "grpc" => ("port", "PORT"),
         "cniConfig" => ("network", "NETWORK"),
         "httpGet" => return "; write {host: HOST, port: PORT, path: PATH}".into(),
