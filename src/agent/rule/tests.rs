@@ -112,10 +112,7 @@ async fn removals_without_an_answer_count_in_a_fight_like_any_other() {
 
 /// Open, as there is always such a file.
 fn on_file(name: &str) -> Gate {
-    let handler = ProbeHandler::File(FileCheck {
-        path: "/".into(),
-        newer_than_boot: false,
-    });
+    let handler = ProbeHandler::File(FileCheck::new("/"));
     let probe = Probe {
         name: name.into(),
         handler,
@@ -240,10 +237,7 @@ async fn a_gate_that_is_changed_starts_afresh() {
     let (mut rule, mut reported) = with_gate(on_file("file"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let open = make_ready(&mut rule, &mut reported, &node).await;
-    let handler = ProbeHandler::File(FileCheck {
-        path: "/does/not/exist".into(),
-        newer_than_boot: false,
-    });
+    let handler = ProbeHandler::File(FileCheck::new("/does/not/exist"));
     let probe = Probe {
         name: "file".into(),
         handler,
