@@ -49,6 +49,7 @@ fn on_ready() -> RuleRunner {
     let condition = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),
+        missing: None,
         max_age: None,
     };
     let object = ObservedObject::NodeCondition(condition);

@@ -183,6 +183,18 @@ impl Gate {
         checks.all(|check| matches!(check, Check::Observation(_)))
     }
 
+    /// Warns about the gates of a rule without `stableFor`, which stand `at`.
+    pub(super) fn warn_if_unstable(at: &Cursor<'_>) {
+        for gate in at.items().into_iter().flatten() {
+            let members = gate.get("anyOf").and_then(|members| members.items());
+            for check in members.unwrap_or_else(|| vec![gate]) {
+                if let Some(condition) = check.get("nodeCondition") {
+                    node_condition::warn_if_unstable(&condition);
+                }
+            }
+        }
+    }
+
     /// Reads the field `gates` of a rule, which stands `at`.
     pub(super) fn read_all(at: &Cursor<'_>) -> Option<Vec<Self>> {
         if at.is_null() {
