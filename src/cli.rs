@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::{HttpGet, parse_duration};
 use crate::logging::Format;
-use crate::syntax::{ABSOLUTE_PATH, NETWORK_NAME};
+use crate::syntax::{ABSOLUTE_PATH, DNS_SUBDOMAIN, NETWORK_NAME};
 use crate::taint::{TaintMatcher, parse_taint};
 use crate::text::without_secrets;
 
@@ -205,6 +205,9 @@ pub struct ConfigOrGates {
     pub config: Vec<PathBuf>,
     #[command(flatten)]
     pub gates: GateArgs,
+    /// The name of the Node that this process runs on, for the programs of exec gates.
+    #[arg(long, env = "NODE_NAME", value_name = "NAME", value_parser = |name: &str| DNS_SUBDOMAIN.parse(name))]
+    pub node_name: Option<String>,
 }
 
 /// Gates given as flags. All must be open.

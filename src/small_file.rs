@@ -36,9 +36,15 @@ fn text(read: io::Result<Vec<u8>>) -> Result<String, String> {
 }
 
 /// The contents of a regular file of at most `limit` bytes, and its metadata. The error of a larger file is
-/// [`ErrorKind::FileTooLarge`]. It refuses anything but a regular file: a read of a pipe without a writer would never
-/// return.
+/// [`ErrorKind::FileTooLarge`].
 pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
+    let (file, metadata) = open(path)?;
+    // The size in the metadata may be wrong, or change.
+    Ok((read_at_most(file, limit)?, metadata))
+}
+
+/// Opens a regular file, and nothing else: a read of a pipe without a writer would never return.
+pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
@@ -48,8 +54,7 @@ pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metada
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    // The size in the metadata may be wrong, or change.
-    Ok((read_at_most(file, limit)?, metadata))
+    Ok((file, metadata))
 }
 
 fn read_at_most(file: impl Read, limit: u64) -> io::Result<Vec<u8>> {

@@ -146,7 +146,7 @@ impl<'a> Agent<'a> {
         let context = GateContext {
             updates,
             api: Some(Arc::clone(api)),
-            node_name: options.node_name.clone(),
+            node_name: Some(options.node_name.clone()),
             node,
             urgent: urgent.subscribe(),
         };

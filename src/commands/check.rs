@@ -9,11 +9,12 @@ use crate::gate::run;
 const HEADER: [&str; 4] = ["RULE", "GATE", "STATE", "REASON"];
 
 pub(super) async fn check(gates: ConfigOrGates) -> Result<Exit, Failure> {
+    let node_name = gates.node_name.clone();
     let configuration = gates.configuration(None).await?;
     let mut rows = vec![HEADER.map(str::to_owned)];
     let mut all_open = true;
     for rule in &configuration.rules {
-        for (gate, outcome) in run::evaluate_once(&rule.gates).await {
+        for (gate, outcome) in run::evaluate_once(&rule.gates, node_name.as_deref()).await {
             all_open &= outcome.is_open();
             rows.push(
                 [

@@ -35,12 +35,8 @@ pub(super) fn one_rule(taint: TaintMatcher, gates: GateArgs) -> Configuration {
         })
     });
     let http_get = gates.http_get.into_iter().map(ProbeHandler::HttpGet);
-    let file = gates.file.into_iter().map(|path| {
-        ProbeHandler::File(FileCheck {
-            path,
-            newer_than_boot: false,
-        })
-    });
+    let file = gates.file.into_iter().map(FileCheck::new);
+    let file = file.map(ProbeHandler::File);
     let handlers = cni.into_iter().chain(http_get).chain(file);
     let gates = handlers.enumerate().map(|(index, handler)| {
         let name = match &handler {

@@ -22,6 +22,7 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
     } = args;
     let deadline = deadline_in(limit);
     let files = config::names(&gates.config);
+    let node_name = gates.node_name.clone();
     let configuration = gates.configuration(deadline).await?;
     let unanswered = configuration.gates_of_api_server();
     if !unanswered.is_empty() {
@@ -31,7 +32,7 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
         )));
     }
     let mut rules = Vec::new();
-    let work = all_open(configuration, &mut rules);
+    let work = all_open(configuration, node_name, &mut rules);
     if finish_by(deadline, work).await.is_some() {
         info!("every gate is open");
         return Ok(Exit::Done);
@@ -49,9 +50,13 @@ pub(super) async fn wait(args: WaitArgs) -> Result<Exit, Failure> {
 }
 
 /// Returns when every gate of every rule has been open for the rule's `stableFor`.
-async fn all_open(configuration: Configuration, rules: &mut Vec<(RuleGates, RuleState)>) {
+async fn all_open(
+    configuration: Configuration,
+    node_name: Option<String>,
+    rules: &mut Vec<(RuleGates, RuleState)>,
+) {
     let (updates, mut reported) = mpsc::channel(16);
-    let context = GateContext::without_api_server(updates);
+    let context = GateContext::without_api_server(updates, node_name);
     for rule in configuration.rules {
         let mut gates = RuleGates::new(&rule, context.clone());
         gates.run(Instant::now(), 0);

@@ -113,6 +113,11 @@ impl Rule {
             let gates_at = fields.demand("gates", &format!("is missing{}", Gate::NONE));
             let gates = gates_at.as_ref().and_then(Gate::read_all);
             let stable_for = fields.or("stableFor", Duration::ZERO, Cursor::duration);
+            if let Some(at) = &gates_at
+                && stable_for.is_zero()
+            {
+                Gate::warn_if_unstable(at);
+            }
             let deadline = fields.or("deadline", Deadline::default(), Deadline::read);
             let retaint_at = fields.find("retaint");
             let retaint = retaint_at.as_ref().and_then(Retaint::read);

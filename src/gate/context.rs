@@ -15,8 +15,8 @@ pub struct GateContext {
     pub updates: mpsc::Sender<Update>,
     /// `None` for a command that does not use the API server: every observation is unknown.
     pub api: Option<Arc<ApiServer>>,
-    /// The name of the agent's own Node.
-    pub node_name: String,
+    /// The name of the agent's own Node. A command that does not use the API server may not know it.
+    pub node_name: Option<String>,
     /// The own Node, by the agent's watch.
     pub node: watch::Receiver<NodeSnapshot>,
     /// Whether a taint waits only for the API server.
@@ -24,11 +24,11 @@ pub struct GateContext {
 }
 
 impl GateContext {
-    pub fn without_api_server(updates: mpsc::Sender<Update>) -> Self {
+    pub fn without_api_server(updates: mpsc::Sender<Update>, node_name: Option<String>) -> Self {
         Self {
             updates,
             api: None,
-            node_name: String::new(),
+            node_name,
             node: watch::channel(NodeSnapshot::default()).1,
             urgent: watch::channel(false).1,
         }

@@ -178,7 +178,7 @@ impl FreshnessTracker {
 }
 
 /// The newest heartbeat of the kubelet.
-fn last_heartbeat(conditions: &[NodeCondition]) -> Option<Timestamp> {
+pub(super) fn last_heartbeat(conditions: &[NodeCondition]) -> Option<Timestamp> {
     let conditions = conditions.iter().filter(|each| is_kubelets(each));
     let heartbeats = conditions.filter_map(|each| each.last_heartbeat_time.as_ref());
     heartbeats.map(|time| time.0).max()

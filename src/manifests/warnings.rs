@@ -78,7 +78,7 @@ fn of_probe(form: Form, handler: &ProbeHandler) -> Option<String> {
     match handler {
         ProbeHandler::HttpGet(http) => of_endpoint(form, &http.endpoint),
         ProbeHandler::Grpc(grpc) => of_endpoint(form, &grpc.endpoint),
-        ProbeHandler::TcpSocket(tcp) => of_host(form, &tcp.host),
+        ProbeHandler::TcpSocket(tcp) => of_endpoint(form, &tcp.endpoint),
         ProbeHandler::Exec(exec) => {
             let is_in_image = exec.command.first().is_some_and(|program| program == PROGRAM);
             (form != Form::PostStart && !is_in_image).then(|| {

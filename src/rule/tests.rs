@@ -17,10 +17,7 @@ use crate::taint::{Effect, TaintMatcher};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn rule() -> Rule {
-    let handler = ProbeHandler::File(FileCheck {
-        path: "/ready".into(),
-        newer_than_boot: false,
-    });
+    let handler = ProbeHandler::File(FileCheck::new("/ready"));
     let probe = Probe {
         name: "ready".into(),
         handler,

@@ -64,6 +64,7 @@ fn gates_at(path: &Path, net_d: &Path) -> Vec<String> {
         format!("{{name: http, httpGet: {{unixSocket: {path}}}}}"),
         format!("{{name: https, httpGet: {{unixSocket: {path}, scheme: HTTPS}}}}"),
         format!("{{name: grpc, grpc: {{unixSocket: {path}}}}}"),
+        format!("{{name: tcp, tcpSocket: {{unixSocket: {path}}}}}"),
         format!("{{name: file, file: {{path: {path}}}}}"),
         format!("{{name: cni, cniConfig: {{dir: {path}}}}}"),
         format!("{{name: bin, cniConfig: {{dir: {net_d}, binDirs: [{path}]}}}}"),

@@ -28,6 +28,7 @@ mod retaint;
 mod scene;
 mod self_check;
 mod server;
+mod sockets;
 mod stopping;
 mod surface;
 mod time;

@@ -58,11 +58,16 @@ fn beyond(problem: &str) -> Option<&'static str> {
     words.find(|words| problem.contains(**words)).copied()
 }
 
-/// The parser's words for a problem that it reports at `retaint`, and the field at which the schema reports it.
-const ELSEWHERE: [(&str, &str); 3] = [
-    ("needs taint.effect", "taint.effect"),
-    ("needs a gate", "gates"),
-    ("cannot be used with deadline.action", "deadline.action"),
+/// Fields at which the parser reports a problem, with its words, and the field at which the schema reports it.
+const ELSEWHERE: [(&str, &str, &str); 4] = [
+    ("retaint", "needs taint.effect", "taint.effect"),
+    ("retaint", "needs a gate", "gates"),
+    (
+        "retaint",
+        "cannot be used with deadline.action",
+        "deadline.action",
+    ),
+    ("missing", "needs status", "status"),
 ];
 
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
@@ -129,11 +134,12 @@ fn the_schema_tells_every_problem_of_every_invalid_file_at_its_field_unless_no_s
             let message = problem
                 .split_once(": ")
                 .map_or(problem, |(_, message)| message);
-            let message = ELSEWHERE
-                .iter()
-                .fold(message.to_owned(), |message, (words, field)| {
-                    message.replace(&format!("retaint: {words}"), &format!("{field}: "))
-                });
+            let message =
+                ELSEWHERE
+                    .iter()
+                    .fold(message.to_owned(), |message, (field, words, other)| {
+                        message.replace(&format!("{field}: {words}"), &format!("{other}: "))
+                    });
             let is_told =
                 |place: &String| place.is_empty() || message.starts_with(&format!("{place}: "));
             assert!(

@@ -43,6 +43,10 @@ fn each_gate_has_the_directory_around_what_it_looks_at_and_nothing_else_is_mount
             &["/run/aws-node"],
         ),
         ("httpGet: {port: 1}", &[]),
+        (
+            "tcpSocket: {unixSocket: /run/multus/multus.sock}",
+            &["/run/multus"],
+        ),
         ("tcpSocket: {port: 1}", &[]),
         ("exec: {command: [/usr/bin/true]}", &[]),
         ("file: {path: /proc/sys/net/ipv4/ip_forward}", &[]),

@@ -69,6 +69,7 @@ fn a_gate_that_asks_the_loopback_address_of_a_pod_that_may_not_have_the_hosts_ne
             ("grpc: {port: 1, host: localhost.example.com}", &[]),
             ("httpGet: {unixSocket: /run/a/a.sock}", &[]),
             ("grpc: {unixSocket: /run/a/a.sock}", &[]),
+            ("tcpSocket: {unixSocket: /run/a/a.sock}", &[]),
         ],
         " is the pod itself, unless the pods of your DaemonSet have hostNetwork: true; ",
     );
@@ -142,6 +143,7 @@ fn the_directories_that_a_wrong_path_would_create_are_listed() {
             Some("/run/clium"),
         ),
         ("grpc: {unixSocket: /run/a/b.sock}", Some("/run/a")),
+        ("tcpSocket: {unixSocket: /run/a/b.sock}", Some("/run/a")),
         (
             "anyOf: [{name: b, file: {path: /srv/b/c}}, {name: c, file: {path: /run/a/d}}]",
             Some("/run/a, /srv/b"),

@@ -193,10 +193,7 @@ pub(crate) fn rule(slot: usize, options: Options) -> Rule {
         value: value.map(Into::into),
         effect,
     };
-    let handler = ProbeHandler::File(FileCheck {
-        path: "/ready".into(),
-        newer_than_boot: false,
-    });
+    let handler = ProbeHandler::File(FileCheck::new("/ready"));
     let gate = Probe {
         name: "ready".into(),
         handler,

@@ -40,7 +40,7 @@ fn with_gate(gate: Gate) -> (RuleRunner, mpsc::Receiver<Update>) {
         effect: None,
     };
     let (updates, reported) = mpsc::channel(1);
-    let context = GateContext::without_api_server(updates);
+    let context = GateContext::without_api_server(updates, None);
     let rule = Rule::new("rule", taint, vec![gate]);
     let rule = RuleRunner::new(rule, None, context, Notifier::default());
     (rule, reported)
@@ -50,6 +50,7 @@ fn on_ready() -> RuleRunner {
     let condition = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),
+        missing: None,
         max_age: None,
     };
     let object = ObservedObject::NodeCondition(condition);
@@ -131,10 +132,7 @@ async fn a_denial_is_reported_once_and_does_not_fill_the_log_if_its_message_is_a
 
 /// Open, as there is always such a file.
 fn on_file(name: &str) -> Gate {
-    let handler = ProbeHandler::File(FileCheck {
-        path: "/".into(),
-        newer_than_boot: false,
-    });
+    let handler = ProbeHandler::File(FileCheck::new("/"));
     let probe = Probe {
         name: name.into(),
         handler,
@@ -259,10 +257,7 @@ async fn a_gate_that_is_changed_starts_afresh() {
     let (mut rule, mut reported) = with_gate(on_file("file"));
     let (now, node) = (Instant::now(), node("1", "True"));
     let open = make_ready(&mut rule, &mut reported, &node).await;
-    let handler = ProbeHandler::File(FileCheck {
-        path: "/does/not/exist".into(),
-        newer_than_boot: false,
-    });
+    let handler = ProbeHandler::File(FileCheck::new("/does/not/exist"));
     let probe = Probe {
         name: "file".into(),
         handler,

@@ -28,7 +28,7 @@ pub enum Endpoint {
     },
 }
 
-pub(super) fn default_host() -> String {
+fn default_host() -> String {
     "127.0.0.1".into()
 }
 
@@ -42,16 +42,11 @@ impl Endpoint {
             let path = socket.text(&SOCKET_PATH).unwrap_or_default().into();
             return Self::Unix { path };
         }
-        let (host, port) = read_tcp(fields, "is missing; give port or unixSocket");
+        let host = fields.or("host", default_host(), |host| host.text(&HOST));
+        let port = fields.demand("port", "is missing; give port or unixSocket");
+        let port = port.and_then(|port| port.whole_number(&(1..=u16::MAX.into())));
+        let port = port.and_then(|port| u16::try_from(port).ok());
+        let port = port.unwrap_or_default();
         Self::Tcp { host, port }
     }
-}
-
-/// Reads `host` and `port`, with a `message` for a missing port.
-pub(super) fn read_tcp(fields: &mut Fields<'_, '_>, message: &str) -> (String, u16) {
-    let host = fields.or("host", default_host(), |host| host.text(&HOST));
-    let port = fields.demand("port", message);
-    let port = port.and_then(|port| port.whole_number(&(1..=u16::MAX.into())));
-    let port = port.and_then(|port| u16::try_from(port).ok());
-    (host, port.unwrap_or_default())
 }

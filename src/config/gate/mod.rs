@@ -104,7 +104,7 @@ pub enum ProbeHandler {
     CniConfig(CniConfig),
     /// An HTTP answer.
     HttpGet(HttpGet),
-    /// A TCP port that accepts connections.
+    /// A TCP port or a unix socket that accepts connections.
     TcpSocket(TcpSocket),
     /// The gRPC health service, `grpc.health.v1.Health/Check`.
     Grpc(Grpc),
@@ -181,6 +181,18 @@ impl Gate {
     pub(super) fn needs_api_server(&self) -> bool {
         let mut checks = self.checks().iter();
         checks.all(|check| matches!(check, Check::Observation(_)))
+    }
+
+    /// Warns about the gates of a rule without `stableFor`, which stand `at`.
+    pub(super) fn warn_if_unstable(at: &Cursor<'_>) {
+        for gate in at.items().into_iter().flatten() {
+            let members = gate.get("anyOf").and_then(|members| members.items());
+            for check in members.unwrap_or_else(|| vec![gate]) {
+                if let Some(condition) = check.get("nodeCondition") {
+                    node_condition::warn_if_unstable(&condition);
+                }
+            }
+        }
     }
 
     /// Reads the field `gates` of a rule, which stands `at`.

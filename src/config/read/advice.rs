@@ -40,6 +40,12 @@ fn for_pasted(what: &str, name: &str) -> Option<&'static str> {
         ("headers", "httpGet") => "did you mean httpHeaders?",
         ("url" | "uri", "httpGet") => "write host, port and path",
         ("interval", "a gate") => "did you mean periodSeconds?",
+        ("path" | "socket", "tcpSocket" | "grpc") => "did you mean unixSocket?",
+        ("contains", "expect") => "did you mean text?",
+        ("text", "file") => "did you mean contains?",
+        ("size" | "minSize", "file") => "did you mean minBytes?",
+        ("requiredStatus", "nodeCondition") => "did you mean status?",
+        ("defaultStatus", "nodeCondition") => "did you mean missing?",
         ("args", "exec") => "write the arguments in command, after the program",
         ("selector" | "labelSelector", "pods") => "did you mean matchLabels?",
         ("matchExpressions", "pods") => "write labels and their values under matchLabels",
@@ -165,6 +171,9 @@ pub(super) fn for_mapping(what: &str, value: &Value, text: Option<&str>) -> Stri
         "csiDriver" => ("name", "DRIVER"),
         "allocatable" => ("resource", "RESOURCE"),
         "file" => ("path", "PATH"),
+        "tcpSocket" | "grpc" if text.is_some_and(|text| text.starts_with('/')) => {
+            ("unixSocket", "PATH")
+        }
         "tcpSocket" | "grpc" => ("port", "PORT"),
         "cniConfig" => ("network", "NETWORK"),
         "httpGet" => return "; write {host: HOST, port: PORT, path: PATH}".into(),

@@ -222,7 +222,8 @@ impl<'t> Cursor<'t> {
             let found = words.iter().find(|(word, _)| *word == text);
             found.map(|(_, meaning)| *meaning).ok_or_else(|| {
                 let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-                format!("must be one of {}, not {}", words.join(", "), quoted(text))
+                let choice = if words.len() > 1 { "one of " } else { "" };
+                format!("must be {choice}{}, not {}", words.join(", "), quoted(text))
             })
         })
     }
@@ -239,17 +240,27 @@ impl<'t> Cursor<'t> {
         advice::for_mapping(what, self.value(), self.shown())
     }
 
-    /// The items of a list that `read` accepts.
-    pub(crate) fn list<T>(&self, mut read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
+    /// The items, if this is a list.
+    pub(crate) fn items(&self) -> Option<Vec<Self>> {
         let Value::List(nodes) = self.value() else {
+            return None;
+        };
+        let items = nodes.iter().enumerate();
+        let items = items.map(|(index, node)| {
+            let path = format!("{}[{index}]", self.path);
+            self.below(None, node, path)
+        });
+        Some(items.collect())
+    }
+
+    /// The items of a list that `read` accepts.
+    pub(crate) fn list<T>(&self, read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
+        let Some(items) = self.items() else {
             let advice = advice::for_list(self.name(), self.value(), self.shown());
             self.report(format!("must be a list{}{advice}", self.contrast()));
             return None;
         };
-        let items = nodes.iter().enumerate().filter_map(|(index, node)| {
-            read(&self.below(None, node, format!("{}[{index}]", self.path)))
-        });
-        Some(items.collect())
+        Some(items.iter().filter_map(read).collect())
     }
 
     pub(crate) fn is_empty_list(&self) -> bool {

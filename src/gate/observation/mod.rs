@@ -53,18 +53,17 @@ pub(super) fn observe_node(
 
 /// Watches objects other than the Node for ever, and reports changes.
 pub(super) async fn follow(spec: Observation, context: GateContext, mut reporter: Reporter) {
-    let Some(api) = context.api.clone() else {
+    let (Some(api), Some(node)) = (context.api.clone(), context.node_name.clone()) else {
         return reporter.report(&without_api_server()).await;
     };
-    let node = &context.node_name;
     match spec.object {
         ObservedObject::CsiDriver(spec) => {
-            let collection = csi_driver::collection(node);
+            let collection = csi_driver::collection(&node);
             let judge = |objects: &_, _: &_| csi_driver::judge(&spec, objects);
             follow_objects(&api, collection, context, reporter, judge).await;
         }
         ObservedObject::Pods(spec) => {
-            let collection = pods::collection(&spec, node);
+            let collection = pods::collection(&spec, &node);
             let mut tracker = pods::Tracker::default();
             let judge = |objects: &_, freshness: &NodeFreshness| {
                 let stale = tracker.stale(objects, freshness, Uptime::now());

@@ -1,10 +1,13 @@
 //! Connections of the network probes: straight to the target, never through a proxy.
 
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -39,7 +42,7 @@ pub(super) fn name(endpoint: &Endpoint) -> String {
 }
 
 /// `host:port`, with brackets around an IPv6 address.
-pub(super) fn authority(host: &str, port: u16) -> String {
+fn authority(host: &str, port: u16) -> String {
     let host = unbracketed(host);
     if host.contains(':') {
         format!("[{host}]:{port}")
@@ -57,7 +60,7 @@ pub(super) fn requested_host(endpoint: &Endpoint) -> String {
 }
 
 /// Connects to the first address of `host` that accepts.
-pub(super) async fn tcp(host: &str, port: u16, lock: &ProbeLock) -> Result<TcpStream, String> {
+async fn tcp(host: &str, port: u16, lock: &ProbeLock) -> Result<TcpStream, String> {
     let connected = async {
         let mut first_error = None;
         for address in addresses(unbracketed(host), port, lock).await? {
@@ -90,12 +93,22 @@ async fn unix(path: &Path, lock: &ProbeLock) -> Result<UnixStream, String> {
     connected.map_err(|why| format!("unix socket {}: {why}", path.display()))
 }
 
+/// The kernel also refuses a connection to what is not a socket.
 fn refusal(path: &Path, error: &io::Error) -> String {
+    let is_other = || fs::metadata(path).is_ok_and(|found| !found.file_type().is_socket());
     match (error.kind(), deleted(path)) {
         (io::ErrorKind::WouldBlock, _) => {
             "its queue of new connections is full: the server does not accept them".into()
         }
         (_, Some(why)) => format!("{}; the socket {why}", io_message(error)),
+        (io::ErrorKind::ConnectionRefused, None) if is_other() => "it is not a socket".into(),
+        (io::ErrorKind::ConnectionRefused, None) => format!(
+            "{}: no process listens on this socket; the process that created it may have ended",
+            io_message(error)
+        ),
+        _ if error.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
+            "it is not a stream socket".into()
+        }
         _ => io_message(error),
     }
 }
@@ -225,7 +238,8 @@ mod tests {
         // Bound but not listening looks like the file that a dead server left.
         let socket = UnixSocket::new_stream().unwrap();
         socket.bind(&path).unwrap();
-        assert_eq!(error().await, named("connection refused"));
+        let abandoned = "connection refused: no process listens on this socket; the process that created it may have ended";
+        assert_eq!(error().await, named(abandoned));
 
         let _listener = socket.listen(0).unwrap();
         let _queued = connect(&endpoint, &lock).await.unwrap();
@@ -246,7 +260,7 @@ mod tests {
         let lock = ProbeLock::default();
         connect(&endpoint, &lock).await.unwrap();
         drop(first);
-        std::fs::remove_file(&real).unwrap();
+        fs::remove_file(&real).unwrap();
         let _second = std::os::unix::net::UnixListener::bind(&real).unwrap();
         let reason = connect(&endpoint, &lock).await.err().unwrap();
         let expected = format!(

@@ -1,8 +1,9 @@
 //! `exec`: a program that exits with 0.
 //!
-//! It runs without a shell, in `/`, with an empty standard input, in a process group of its own, and with `PATH` as its
-//! only environment variable: it must not see the agent's environment (addresses, names, secrets), and must behave the
-//! same wherever the agent runs. Nothing that it starts outlives the check, with the exceptions in docs/security.md.
+//! It runs without a shell, in `/`, with an empty standard input, in a process group of its own, and with `PATH` and
+//! `NODE_NAME` as its only environment variables: it must not see the agent's environment (addresses, names, secrets), and
+//! must behave the same wherever the agent runs. Nothing that it starts outlives the check, with the exceptions in
+//! docs/security.md.
 
 mod orphans;
 mod output;
@@ -28,15 +29,20 @@ use crate::text::{excerpt, io_message};
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs the program to its end. Fails while the last run still has a process: one that waits for a disk or a file server
-/// does not die when it is killed.
-pub(super) async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, String> {
+/// does not die when it is killed. `node_name`: the program's `NODE_NAME`.
+pub(super) async fn check(
+    spec: &Exec,
+    node_name: Option<&str>,
+    lock: &ProbeLock,
+) -> Result<String, String> {
     let program = spec.command.first().ok_or("no program is given")?;
     let name = name(program);
     let command = spec.command.clone();
+    let node_name = node_name.map(str::to_owned);
     // On another thread: a program on a file system that hangs would stop this one. If the caller no longer waits for the
     // result, the result is dropped and the processes end.
     let spawned = lock.run_blocking(program.as_ref(), move |guard| {
-        orphans::start_alone(|| spawn(&command, guard))
+        orphans::start_alone(|| spawn(&command, node_name, guard))
             .map_err(|error| describe(&command[0], &error))
     });
     let Started {
@@ -69,7 +75,11 @@ struct Started {
 }
 
 /// `command` is not empty.
-fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<Started> {
+fn spawn(
+    command: &[String],
+    node_name: Option<String>,
+    guard: ProbeLockGuard,
+) -> io::Result<Started> {
     let is_foreign = check_format(&command[0])?;
     // One pipe for both streams keeps their order. The command holds the writing ends until this returns.
     let (output, writer) = Output::pipe()?;
@@ -78,6 +88,7 @@ fn spawn(command: &[String], guard: ProbeLockGuard) -> io::Result<Started> {
         .args(&command[1..])
         .env_clear()
         .env("PATH", PATH)
+        .envs(node_name.map(|name| ("NODE_NAME", name)))
         .current_dir("/")
         .stdin(empty_input()?)
         .stdout(writer.try_clone()?)

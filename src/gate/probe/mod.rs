@@ -23,8 +23,8 @@ use crate::fs_watch::FsWatch;
 pub use connect::Stream;
 use lock::ProbeLock;
 
-/// Evaluates a probe once, within its `timeoutSeconds`.
-pub(super) async fn evaluate(spec: &Probe, lock: &ProbeLock) -> Outcome {
+/// Evaluates a probe once, within its `timeoutSeconds`. `node_name`: the name of the agent's own Node.
+pub(super) async fn evaluate(spec: &Probe, node_name: Option<&str>, lock: &ProbeLock) -> Outcome {
     let limit = spec.schedule.timeout;
     let no_answer = |_| Err(format!("no answer within {} s", limit.as_secs_f64()));
     let answer = async {
@@ -34,7 +34,7 @@ pub(super) async fn evaluate(spec: &Probe, lock: &ProbeLock) -> Outcome {
             ProbeHandler::HttpGet(spec) => http_get::check(spec, lock).await,
             ProbeHandler::TcpSocket(spec) => tcp_socket::check(spec, lock).await,
             ProbeHandler::Grpc(spec) => grpc::check(spec, lock).await,
-            ProbeHandler::Exec(spec) => exec::check(spec, lock).await,
+            ProbeHandler::Exec(spec) => exec::check(spec, node_name, lock).await,
         }
     };
     // On the heap while it runs: it is large, and its caller lives long.

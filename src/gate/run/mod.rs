@@ -17,12 +17,15 @@ pub use rule_gates::RuleGates;
 pub use runner::GateStatus;
 
 /// Evaluates every probe of `gates` once, without delays and thresholds. Returns each gate's name and outcome.
-/// Observations are unknown.
-pub async fn evaluate_once(gates: &[Gate]) -> Vec<(&str, Outcome)> {
+/// Observations are unknown. `node_name`: the name of the own Node, if it is known.
+pub async fn evaluate_once<'g>(
+    gates: &'g [Gate],
+    node_name: Option<&str>,
+) -> Vec<(&'g str, Outcome)> {
     let evaluations = gates.iter().map(|gate| async move {
         let outcomes = gate.checks().iter().map(|check| async move {
             match check {
-                Check::Probe(spec) => probe::evaluate(spec, &ProbeLock::default()).await,
+                Check::Probe(spec) => probe::evaluate(spec, node_name, &ProbeLock::default()).await,
                 Check::Observation(_) => observation::without_api_server(),
             }
         });

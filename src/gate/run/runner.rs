@@ -89,7 +89,8 @@ impl GateRunner {
             let reporter = Reporter::new(id, index, context.updates.clone());
             match spec.clone() {
                 Check::Probe(spec) => {
-                    tasks.spawn(worker::run(spec, self.locks[index].clone(), reporter))
+                    let (node_name, lock) = (context.node_name.clone(), self.locks[index].clone());
+                    tasks.spawn(worker::run(spec, node_name, lock, reporter))
                 }
                 Check::Observation(spec) => {
                     tasks.spawn(observation::follow(spec, context.clone(), reporter))

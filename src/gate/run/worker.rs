@@ -17,8 +17,14 @@ const EARLY: TokenBucket = TokenBucket::new(20, Duration::from_millis(50));
 
 /// Evaluates `spec` for ever, and reports changes. A file that changes is evaluated before the period is over; the period
 /// is the fallback where file events do not arrive.
-pub(super) async fn run(spec: Probe, lock: ProbeLock, mut reporter: Reporter) {
+pub(super) async fn run(
+    spec: Probe,
+    node_name: Option<String>,
+    lock: ProbeLock,
+    mut reporter: Reporter,
+) {
     let schedule = spec.schedule;
+    let evaluate = || probe::evaluate(&spec, node_name.as_deref(), &lock);
     sleep(schedule.initial_delay).await;
     let mut threshold = Threshold::new(schedule.success_threshold, schedule.failure_threshold);
     let mut events = probe::watch(&spec.handler);
@@ -28,11 +34,11 @@ pub(super) async fn run(spec: Probe, lock: ProbeLock, mut reporter: Reporter) {
     loop {
         tokio::select! {
             _ = period.tick() => {
-                threshold.record(probe::evaluate(&spec, &lock).await);
+                threshold.record(evaluate().await);
             }
             () = changed(&mut events, &early) => {
                 early.take(Instant::now());
-                if threshold.record_early(probe::evaluate(&spec, &lock).await) {
+                if threshold.record_early(evaluate().await) {
                     // The next answer that counts is a period away.
                     period.reset();
                 }

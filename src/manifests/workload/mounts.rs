@@ -177,7 +177,8 @@ fn paths(handler: &ProbeHandler) -> Vec<&PathBuf> {
         ProbeHandler::File(file) => vec![&file.path],
         ProbeHandler::HttpGet(http) => socket(&http.endpoint),
         ProbeHandler::Grpc(grpc) => socket(&grpc.endpoint),
-        ProbeHandler::TcpSocket(_) | ProbeHandler::Exec(_) => Vec::new(),
+        ProbeHandler::TcpSocket(tcp) => socket(&tcp.endpoint),
+        ProbeHandler::Exec(_) => Vec::new(),
     }
 }
 

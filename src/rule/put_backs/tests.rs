@@ -20,10 +20,7 @@ fn node(uid: &str, taints: &[&str]) -> NodeView {
 }
 
 fn rule(name: &str, key: &str) -> Rule {
-    let handler = ProbeHandler::File(FileCheck {
-        path: "/ready".into(),
-        newer_than_boot: false,
-    });
+    let handler = ProbeHandler::File(FileCheck::new("/ready"));
     let probe = Probe {
         name: "ready".into(),
         handler,

@@ -18,22 +18,22 @@ const PODS: &str = "- {name: a, taint: {key: a}, gates: [{name: a, pods: {namesp
 const DAEMON: &str = "{name: daemon, pods: {namespace: since-boot, matchLabels: {app: a}}}";
 /// A condition that its component writes once.
 const OTHER: &str = "{name: other, nodeCondition: {type: example.com/Ready}}";
-const ANOTHER_BOOT: &str = "00000000-0000-4000-8000-000000000000";
-const LONG_AGO: &str = "2020-01-01T00:00:00Z";
+pub(super) const ANOTHER_BOOT: &str = "00000000-0000-4000-8000-000000000000";
+pub(super) const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 
-fn this_boot() -> String {
+pub(super) fn this_boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     id.trim().to_owned()
 }
 
 /// A time in the past, in seconds as in the API.
-fn ago(seconds: u64) -> String {
+pub(super) fn ago(seconds: u64) -> String {
     let time = Timestamp::now() - Duration::from_secs(seconds);
     format!("{time:.0}")
 }
 
 /// The status of a Node, as the kubelet reports it.
-fn report(boot_id: Option<&str>, heartbeat: &str) -> Value {
+pub(super) fn report(boot_id: Option<&str>, heartbeat: &str) -> Value {
     let ready = json!({
         "type": "Ready",
         "status": "True",
@@ -89,7 +89,7 @@ async fn set_pod(scene: &OnCluster, status: &Value) {
     set_status(scene.cluster, &object, status).await;
 }
 
-async fn set_node(scene: &OnCluster, status: &Value) {
+pub(super) async fn set_node(scene: &OnCluster, status: &Value) {
     set_status(scene.cluster, &["node", scene.name], status).await;
 }
 

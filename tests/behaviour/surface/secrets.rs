@@ -83,6 +83,10 @@ async fn nothing_secret_is_told_by_an_agent_at_work_whatever_becomes_of_its_gate
             format!("httpGet: {{unixSocket: /does/not/exist, {asks}}}"),
         ),
         (
+            "content",
+            "file: {path: /proc/self/status, contains: hunter2}".into(),
+        ),
+        (
             "fails",
             "exec: {command: [/bin/sh, -c, exit 1, hunter2]}".into(),
         ),

@@ -17,6 +17,10 @@ fn exec(command: &[&str]) -> Exec {
     }
 }
 
+async fn check(spec: &Exec, lock: &ProbeLock) -> Result<String, String> {
+    super::check(spec, Some("node-1"), lock).await
+}
+
 async fn outcome(command: &[&str]) -> Outcome {
     soon(check(&exec(command), &ProbeLock::default()))
         .await
@@ -209,9 +213,18 @@ async fn nothing_of_the_agent_leaks_into_the_program() {
     assert_eq!(
         outcome,
         closed(&format!(
-            "/bin/sh: exit code 1: PATH={PATH} / /dev/null group {pid} {pid}"
+            "/bin/sh: exit code 1: NODE_NAME=node-1 PATH={PATH} / /dev/null group {pid} {pid}"
         ))
     );
+}
+
+#[tokio::test]
+async fn a_program_has_no_node_name_where_none_is_known() {
+    let script = r"tr '\0' ' ' </proc/$$/environ; exit 1";
+    let spec = exec(&["/bin/sh", "-c", script]);
+    let reason = soon(super::check(&spec, None, &ProbeLock::default())).await;
+    let expected = format!("/bin/sh: exit code 1: PATH={PATH} ");
+    assert_eq!(reason.unwrap_err().trim_end(), expected.trim_end());
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
@@ -26,9 +27,16 @@ impl Watched {
     fn file() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ready");
+        let handler = ProbeHandler::File(FileCheck::new(path.clone()));
+        Self::new(handler, path, dir)
+    }
+
+    fn text() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ready");
         let handler = ProbeHandler::File(FileCheck {
-            path: path.clone(),
-            newer_than_boot: false,
+            contains: Some("end".into()),
+            ..FileCheck::new(&path)
         });
         Self::new(handler, path, dir)
     }
@@ -58,7 +66,7 @@ impl Watched {
         let (sender, updates) = mpsc::channel(16);
         let reporter = Reporter::new(RunId::next(), 0, sender);
         let mut task = JoinSet::new();
-        task.spawn(run(spec, ProbeLock::default(), reporter));
+        task.spawn(run(spec, None, ProbeLock::default(), reporter));
         Self {
             path,
             updates,
@@ -83,6 +91,19 @@ async fn every_change_of_a_burst_is_evaluated_between_two_periods() {
             fs::remove_file(&gate.path).unwrap();
             gate.becomes(State::Closed).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_is_written_into_a_file_or_cut_off_is_evaluated_between_two_periods() {
+    let mut gate = Watched::text();
+    for _ in 0..3 {
+        gate.becomes(State::Closed).await;
+        let mut file = fs::File::create(&gate.path).unwrap();
+        file.write_all(b"beginning and ").unwrap();
+        file.write_all(b"end").unwrap();
+        gate.becomes(State::Open).await;
+        file.set_len(4).unwrap();
     }
 }
 
