@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod absence;
+mod after;
 mod bind_mounts;
 mod commands;
 mod condition;

@@ -28,8 +28,9 @@ const KINDS: [&str; 11] = [
     "nodeLabel",
     "pods",
 ];
-const GATE: [&str; 6] = [
+const GATE: [&str; 7] = [
     "anyOf",
+    "after",
     "initialDelaySeconds",
     "periodSeconds",
     "timeoutSeconds",
