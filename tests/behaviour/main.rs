@@ -19,6 +19,7 @@ mod hanging;
 mod karpenter;
 mod metrics;
 mod mounts;
+mod multus;
 mod neighbours;
 mod observations;
 mod once;

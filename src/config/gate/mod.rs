@@ -26,7 +26,8 @@ use crate::syntax::{DNS_LABEL, Each, Form};
 
 pub use after::Order;
 pub use allocatable::Allocatable;
-pub use cni_config::CniConfig;
+pub use any_of::Group;
+pub use cni_config::{CniConfig, Delegate};
 pub use csi_driver::CsiDriver;
 pub use endpoint::Endpoint;
 pub use exec::Exec;

@@ -150,6 +150,8 @@ fn home(what: &str, name: &str) -> Option<(&'static str, &'static str)> {
     }
     match what {
         "a rule" => find(&["key", "effect", "value"]).map(|name| (name, "in taint")),
+        "delegate" => find(&["dir", "binDirs", "first", "newerThanBoot"])
+            .map(|name| (name, "one level up, in cniConfig")),
         "httpGet" => find(&["status", "json", "text"]).map(|name| (name, "in expect")),
         "expect" => find(&[
             "httpHeaders",
@@ -189,7 +191,7 @@ pub(super) fn for_mapping(what: &str, value: &Value, text: Option<&str>) -> Stri
         "allocatable" => ("resource", "RESOURCE"),
         "file" => ("path", "PATH"),
         "tcpSocket" | "grpc" => ("port", "PORT"),
-        "cniConfig" => ("network", "NETWORK"),
+        "cniConfig" | "delegate" => ("network", "NETWORK"),
         "httpGet" => return "; write {host: HOST, port: PORT, path: PATH}".into(),
         "expect" => return "; write {status: [CODE]}".into(),
         "exec" => return "; write {command: [PROGRAM, ARGUMENT]}".into(),
