@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use testkit::agent::Agent;
+use testkit::api::{Request, Verb};
 
 use crate::condition::{ALLOWS, RULE};
 use crate::metrics::LISTEN;
-use crate::scene::{FOREIGN, Gates, OnCluster, PROGRAM, TAINT, grant};
+use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, PROGRAM, TAINT, grant};
 
 /// The rule of [`Gates::rule`], and a program that notes each of its runs, which tests what the agent brings.
 fn with_program(gates: &Gates, more: &str) -> String {
@@ -138,4 +139,44 @@ async fn check_and_wait_ask_a_gate_after_those_before_it() {
     let (code, _, log) = command(&gates, &["wait", "--timeout", "10s"]).await;
     assert_eq!(code, 0, "{log}");
     assert!(runs(&gates) > 1);
+}
+
+#[tokio::test]
+async fn an_object_is_watched_only_while_the_gate_before_it_is_open() {
+    let gates = Gates::closed().await;
+    gates.write_conflist();
+    let driver = "  - {name: driver, csiDriver: {name: ebs.csi.aws.com}, after: [agent]}\n";
+    gates.configure(&gates.rule(driver));
+    let scene = OnStandIn::with(&[TAINT], gates).await;
+    let agent = scene.agent(&LISTEN);
+    let health = &scene.gates.health;
+    let watches = |all: &[Request]| {
+        let all = all.iter();
+        all.filter(|request| request.verb == Verb::Watch && request.uri.contains("csinodes"))
+            .count()
+    };
+    let wait_for = async |count: usize| {
+        let enough = |all: &[Request]| watches(all) >= count;
+        scene.server.wait_for_requests(enough).await.unwrap();
+    };
+    let driver_says = async |state: &str, reason: &str| {
+        let says = |line: &Value| {
+            let text = line["reason"].as_str().unwrap_or_default();
+            line["gate"] == "driver" && line["state"] == state && text.contains(reason)
+        };
+        agent.wait_for_log(says).await.unwrap();
+    };
+    scene.wait_for(Verb::Watch, 1).await;
+    driver_says("unknown", "waits for agent").await;
+    health.wait_for_requests(12).await.unwrap();
+    assert_eq!(watches(&scene.server.requests()), 0);
+    health.set(200);
+    wait_for(1).await;
+    driver_says("closed", "CSINode").await;
+    health.set(503);
+    while gate(&agent, "driver").await != waits() {}
+    health.wait_for_requests(12).await.unwrap();
+    assert_eq!(watches(&scene.server.requests()), 1);
+    health.set(200);
+    wait_for(2).await;
 }
