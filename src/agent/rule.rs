@@ -100,8 +100,7 @@ impl RuleRunner {
 
     fn run_gates(&mut self, now: Instant, snapshot: &NodeSnapshot) {
         if self.state.runs_gates() {
-            self.gates.run(now, self.state.round());
-            self.gates.observe_node(now, snapshot);
+            self.gates.run(now, self.state.round(), snapshot);
             self.state.observe(now, self.gates.state());
         } else {
             self.gates.rest(now);

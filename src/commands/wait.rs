@@ -59,10 +59,8 @@ async fn all_open(
     let context = GateContext::without_api_server(updates, node_name);
     for rule in configuration.rules {
         let mut gates = RuleGates::new(&rule, context.clone());
-        gates.run(Instant::now(), 0);
-        gates.observe_node(Instant::now(), &NodeSnapshot::default());
         let mut state = RuleState::new(rule, None);
-        state.observe(Instant::now(), gates.state());
+        run(Instant::now(), &mut gates, &mut state);
         rules.push((gates, state));
     }
     let mut last = Moment::now();
@@ -76,9 +74,7 @@ async fn all_open(
         if let Some(pause) = Pause::between(last, moment) {
             for (gates, state) in rules.iter_mut() {
                 state.paused(now, pause);
-                gates.run(now, state.round());
-                gates.observe_node(now, &NodeSnapshot::default());
-                state.observe(now, gates.state());
+                run(now, gates, state);
             }
         }
         last = moment;
@@ -101,7 +97,13 @@ fn apply(update: &Update, rules: &mut [(RuleGates, RuleState)]) {
     let now = Instant::now();
     for (gates, state) in rules {
         if gates.apply(now, update) {
-            state.observe(now, gates.state());
+            run(now, gates, state);
         }
     }
+}
+
+/// Nothing is known of the Node.
+fn run(now: Instant, gates: &mut RuleGates, state: &mut RuleState) {
+    gates.run(now, state.round(), &NodeSnapshot::default());
+    state.observe(now, gates.state());
 }

@@ -53,7 +53,7 @@ pub fn decide(
             first_path.display()
         )
     })?;
-    let first_described = describe(&first_path, &first_valid.network);
+    let first_described = describe(expected, &first_path, &first_valid.network);
     let mismatch = match meets(expected, &first_valid) {
         Ok(()) => return Ok(first_described + &warnings(expected, &first_valid.network)),
         Err(mismatch) => format!("{}: {mismatch}", first_path.display()),
@@ -65,7 +65,7 @@ pub fn decide(
     for candidate in candidates {
         let accepted = candidate.content.and_then(|file| {
             meets(expected, &file)?;
-            let described = describe(&dir.join(&candidate.file), &file.network);
+            let described = describe(expected, &dir.join(&candidate.file), &file.network);
             Ok(described + &warnings(expected, &file.network))
         });
         match accepted {
@@ -88,36 +88,22 @@ pub fn decide(
 }
 
 fn has_expectations(expected: &CniConfig) -> bool {
-    expected.network.is_some() || !expected.plugins.is_empty()
+    expected.network.is_some() || !expected.plugins.is_empty() || expected.delegate.is_some()
 }
 
 /// `Err` is the first expectation that `file` does not meet.
 fn meets(expected: &CniConfig, file: &ValidFile) -> Result<(), String> {
-    let Network { name, plugins, .. } = &file.network;
-    if let Some(wanted) = &expected.network {
-        if wanted != name {
-            return Err(format!(
-                "network {}, not {}",
-                printable_name(name),
-                printable_name(wanted)
-            ));
-        }
-    } else if has_expectations(expected)
-        && let Some(origin) = runtime_default(&file.network)
-    {
-        return Err(format!(
-            "network {} is {origin}, which opens the gate only if `network` names it",
-            printable_name(name)
-        ));
+    let network = &file.network;
+    if has_expectations(expected) {
+        is_expected(network, expected.network.as_ref(), &expected.plugins)?;
     }
-    let wanted = expected.plugins.iter();
-    let missing: Vec<_> = wanted.filter(|wanted| !plugins.contains(wanted)).collect();
-    if !missing.is_empty() {
-        return Err(format!(
-            "plugin {} is not in the chain {}",
-            printable_names(&missing),
-            printable_names(plugins)
-        ));
+    if let Some(wanted) = &expected.delegate {
+        is_expected(
+            delegate_of(network)?,
+            wanted.network.as_ref(),
+            &wanted.plugins,
+        )
+        .map_err(|mismatch| format!("delegates[0] of Multus: {mismatch}"))?;
     }
     if let Some(fault) = &file.program_fault {
         return Err(fault.clone());
@@ -125,12 +111,77 @@ fn meets(expected: &CniConfig, file: &ValidFile) -> Result<(), String> {
     file.stale.clone().map_or(Ok(()), Err)
 }
 
-fn describe(path: &Path, network: &Network) -> String {
+/// `Err` is in what `network` differs from a name and plugins.
+fn is_expected(
+    network: &Network,
+    wanted_name: Option<&String>,
+    wanted_plugins: &[String],
+) -> Result<(), String> {
+    let Network { name, plugins, .. } = network;
+    if let Some(wanted) = wanted_name {
+        if wanted != name {
+            return Err(format!(
+                "network {}, not {}",
+                printable_name(name),
+                printable_name(wanted)
+            ));
+        }
+    } else if let Some(origin) = runtime_default(network) {
+        return Err(format!(
+            "network {} is {origin}, which opens the gate only if `network` names it",
+            printable_name(name)
+        ));
+    }
+    let wanted = wanted_plugins.iter();
+    let missing: Vec<_> = wanted.filter(|wanted| !plugins.contains(wanted)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "plugin {} is not in the chain {}",
+        printable_names(&missing),
+        printable_names(plugins)
+    ))
+}
+
+/// The network that Multus calls for the pod's own interface.
+fn delegate_of(network: &Network) -> Result<&Network, String> {
+    let delegates = network.delegates.as_ref().ok_or_else(|| {
+        format!(
+            "no Multus in the chain {}, and so no delegate",
+            printable_names(&network.plugins)
+        )
+    })?;
+    let delegates = delegates.as_ref().map_err(Clone::clone)?;
+    delegates.first().ok_or_else(|| "no delegate".into())
+}
+
+/// All networks that Multus calls, if the gate asks for its delegate. Pods cannot start while one of them fails.
+pub fn delegates<'n>(
+    expected: &CniConfig,
+    network: &'n Network,
+) -> impl Iterator<Item = &'n Network> {
+    let delegates = network.delegates.as_ref();
+    let delegates = delegates.filter(|_| expected.delegate.is_some());
+    delegates.into_iter().flatten().flatten()
+}
+
+fn describe(expected: &CniConfig, path: &Path, network: &Network) -> String {
+    let described = |network: &Network| {
+        format!(
+            "network {}, plugins {}",
+            printable_name(&network.name),
+            printable_names(&network.plugins)
+        )
+    };
+    let delegate = expected.delegate.as_ref();
+    let delegate = delegate.and_then(|_| delegate_of(network).ok());
+    let delegate = delegate.map(|found| format!("; delegate: {}", described(found)));
     format!(
-        "{}: network {}, plugins {}",
+        "{}: {}{}",
         path.display(),
-        printable_name(&network.name),
-        printable_names(&network.plugins)
+        described(network),
+        delegate.unwrap_or_default()
     )
 }
 
@@ -148,9 +199,15 @@ fn warnings(expected: &CniConfig, network: &Network) -> String {
     let default = runtime_default(network).filter(|_| !has_expectations(expected));
     let default =
         default.map(|origin| format!("this is {origin}, so name the expected network or plugins"));
+    let of_delegates = delegates(expected, network).enumerate();
+    let of_delegates = of_delegates.filter_map(|(index, delegate)| {
+        let warning = version::warning(&delegate.version)?;
+        Some(format!("delegates[{index}] of Multus: {warning}"))
+    });
     let warnings = default
         .into_iter()
-        .chain(version::warning(&network.version));
+        .chain(version::warning(&network.version))
+        .chain(of_delegates);
     warnings.fold(String::new(), |text, warning| {
         text + "; warning: " + &warning
     })

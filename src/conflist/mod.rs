@@ -4,6 +4,7 @@
 //! `loadFromConfDir`). CRI-O skips a file that is invalid or lacks a program, where containerd loads nothing at all.
 
 mod decide;
+mod multus;
 mod names;
 mod network;
 mod shape;
@@ -13,7 +14,7 @@ mod version;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-pub use decide::{Candidate, ValidFile, decide};
+pub use decide::{Candidate, ValidFile, decide, delegates};
 pub use network::Network;
 pub(crate) use network::plugin_type;
 

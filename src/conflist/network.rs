@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::names::printable_name;
 use super::shape::{Shape, text};
-use super::{has_extension, template, version};
+use super::{has_extension, multus, template, version};
 use crate::syntax::NETWORK_NAME;
 
 /// `types.PluginConf` (libcni `pkg/types/types.go`): a wrong type in any of these fields fails the whole file.
@@ -49,6 +49,8 @@ pub struct Network {
     pub plugins: Vec<String>,
     /// libcni appends the plugins of `<dir>/<name>/*.conf`.
     pub appends_directory: bool,
+    /// The networks that Multus calls, if it is in the chain, or why they are not known. There is at least one.
+    pub delegates: Option<Result<Vec<Self>, String>>,
 }
 
 impl Network {
@@ -60,13 +62,17 @@ impl Network {
             Self::from_list(&value)
         } else {
             Self::from_plugin(&value)
-        }?;
-        // libcni checks this rule only when a pod starts (`ValidateNetworkName`), which is too late. The rule also keeps
-        // `<dir>/<name>` inside the directory.
-        if NETWORK_NAME.check(&network.name).is_ok() {
-            Ok(network)
+        };
+        network?.with_valid_name()
+    }
+
+    /// libcni checks this rule only when a pod starts (`ValidateNetworkName`), which is too late. The rule also keeps
+    /// `<dir>/<name>` inside the directory.
+    fn with_valid_name(self) -> Result<Self, String> {
+        if NETWORK_NAME.check(&self.name).is_ok() {
+            Ok(self)
         } else {
-            let name = printable_name(&network.name);
+            let name = printable_name(&self.name);
             Err(format!(
                 "the network name \"{name}\" has characters that are not allowed"
             ))
@@ -82,7 +88,8 @@ impl Network {
         flag(list, "disableCheck")?;
         flag(list, "disableGC")?;
         let inlined_only = flag(list, "loadOnlyInlinedPlugins")?;
-        let plugins = match list.get("plugins") {
+        let inline = list.get("plugins");
+        let plugins = match inline {
             None if inlined_only => {
                 return Err("`loadOnlyInlinedPlugins` is true, but there are no `plugins`".into());
             }
@@ -94,6 +101,9 @@ impl Network {
             version,
             plugins,
             appends_directory: !inlined_only,
+            delegates: inline
+                .and_then(Value::as_array)
+                .and_then(|plugins| delegates(plugins)),
         })
     }
 
@@ -109,7 +119,24 @@ impl Network {
             version: version::of_plugin(text(value, "cniVersion"))?,
             plugins: vec![plugin],
             appends_directory: false,
+            delegates: delegates(std::slice::from_ref(value)),
         })
+    }
+
+    /// What Multus passes to libcni (`LoadDelegateNetConf`). Multus reads no plugins from `<dir>/<name>/`.
+    fn from_delegate(value: &Value) -> Result<Self, String> {
+        let network = if multus::is_plugin(value) {
+            Self::from_plugin(value)
+        } else {
+            PLUGIN.check(value)?;
+            multus::check_list(value)?;
+            Self::from_list(value)
+        }?;
+        let network = Self {
+            appends_directory: false,
+            ..network
+        };
+        network.with_valid_name()
     }
 }
 
@@ -151,6 +178,20 @@ fn inlined(plugins: &Value) -> Result<Vec<String>, String> {
         .enumerate()
         .map(|(index, value)| plugin(value).map_err(|fault| format!("plugin {index}: {fault}")))
         .collect()
+}
+
+/// Those of the first Multus in the chain.
+fn delegates(plugins: &[Value]) -> Option<Result<Vec<Network>, String>> {
+    let multus = plugins.iter().find(|plugin| multus::is_multus(plugin))?;
+    let networks = |delegates: &[Value]| {
+        let delegates = delegates.iter().enumerate();
+        let networks = delegates.map(|(index, delegate)| {
+            Network::from_delegate(delegate)
+                .map_err(|fault| format!("delegates[{index}] of Multus: {fault}"))
+        });
+        networks.collect()
+    };
+    Some(multus::delegates(multus).and_then(networks))
 }
 
 /// A boolean, or one written as a string in any case.

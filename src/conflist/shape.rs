@@ -52,7 +52,12 @@ impl Shape {
 
 /// The string at `key`, in any case; `None` for any other value.
 pub(super) fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
-    spellings(object.as_object()?, key).next()?.as_str()
+    field(object, key)?.as_str()
+}
+
+/// The value at `key`, in any case.
+pub(super) fn field<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
+    spellings(object.as_object()?, key).next()
 }
 
 fn check_field(object: &Map<String, Value>, key: &str, shape: &Shape) -> Result<(), String> {

@@ -8,7 +8,7 @@ use super::*;
 use crate::config::CniConfig;
 
 /// What each product's directory amounts to: the file that the runtime picks, its network, its plugins.
-const PRODUCTS: [(&str, &str, &str, &[&str]); 11] = [
+const PRODUCTS: [(&str, &str, &str, &[&str]); 12] = [
     (
         "antrea",
         "10-antrea.conflist",
@@ -63,6 +63,12 @@ const PRODUCTS: [(&str, &str, &str, &[&str]); 11] = [
         "00-multus.conf",
         "multus-cni-network",
         &["multus-shim"],
+    ),
+    (
+        "multus-thin",
+        "00-multus.conf",
+        "multus-cni-network",
+        &["multus"],
     ),
     (
         "ovn-kubernetes",

@@ -5,7 +5,7 @@
 //! - The outcome of an `anyOf`: `run/group.rs`.
 //! - How a gate starts, stops and gets its log line: `run/runner.rs`.
 //! - Which gate was the last to open: `run/last_gate.rs`.
-//! - The state of all gates of a rule: `run/rule_gates.rs`. How long they must be open (`stableFor`): `crate::rule`.
+//! - Which gates wait for others (`after`), and the state of all gates of a rule: `run/rule_gates.rs`. How long they must be open (`stableFor`): `crate::rule`.
 
 mod context;
 mod freshness;
@@ -51,6 +51,8 @@ pub enum Outcome {
     Closed(String),
     /// With the reason why it could not be evaluated.
     Unknown(String),
+    /// It is not evaluated before other gates are open. With the reason.
+    Waiting(String),
     /// No evaluation has ended yet.
     Unevaluated,
     /// The rule does not need the gate now.
@@ -60,14 +62,16 @@ pub enum Outcome {
 impl Outcome {
     /// Whether it comes from an evaluation.
     pub fn is_evaluated(&self) -> bool {
-        !matches!(self, Self::Unevaluated | Self::AtRest)
+        !matches!(self, Self::Waiting(_) | Self::Unevaluated | Self::AtRest)
     }
 
     pub fn state(&self) -> State {
         match self {
             Self::Open(_) => State::Open,
             Self::Closed(_) => State::Closed,
-            Self::Unknown(_) | Self::Unevaluated | Self::AtRest => State::Unknown,
+            Self::Unknown(_) | Self::Waiting(_) | Self::Unevaluated | Self::AtRest => {
+                State::Unknown
+            }
         }
     }
 
@@ -82,7 +86,10 @@ impl Outcome {
     /// What the check found, or the reason why the gate is not open.
     pub fn message(&self) -> &str {
         match self {
-            Self::Open(message) | Self::Closed(message) | Self::Unknown(message) => message,
+            Self::Open(message)
+            | Self::Closed(message)
+            | Self::Unknown(message)
+            | Self::Waiting(message) => message,
             Self::Unevaluated => "not evaluated yet",
             Self::AtRest => "not evaluated: the rule does not need this gate now",
         }

@@ -112,6 +112,7 @@ async fn the_examples_ask_agents_at_the_loopback_address_of_either_family() {
         ("any-of", "cni", 9879),
         ("calico", "felix", 9099),
         ("cilium", "agent", 9879),
+        ("multus", "agent", 9879),
         ("post-start", "agent", 8080),
         ("storage-agent", "agent", 9810),
     ] {

@@ -10,8 +10,9 @@ use crate::metrics::LISTEN;
 use crate::scene::{FOREIGN, Gates, OnCluster, OnStandIn, TAINT, grant};
 
 /// A rule that publishes a condition.
-const RULE: &str = "- {name: a, taint: {key: a}, gates: [], publishCondition: {type: a}}\n";
-const ALLOWS: [&str; 2] = ["patch", "nodes/status"];
+pub(crate) const RULE: &str =
+    "- {name: a, taint: {key: a}, gates: [], publishCondition: {type: a}}\n";
+pub(crate) const ALLOWS: [&str; 2] = ["patch", "nodes/status"];
 pub(crate) const FAILED: &str = "failed to publish a condition; trying again";
 const KIND: &str = "readiness.k8s.io/NetworkReady";
 

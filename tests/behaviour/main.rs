@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod absence;
+mod after;
 mod bind_mounts;
 mod commands;
 mod condition;
@@ -18,6 +19,7 @@ mod hanging;
 mod karpenter;
 mod metrics;
 mod mounts;
+mod multus;
 mod neighbours;
 mod observations;
 mod once;

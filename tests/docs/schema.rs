@@ -24,6 +24,9 @@ const BEYOND: [(&str, &[&str]); 4] = [
         "a schema does not compare items",
         &[
             "must be unique",
+            "is this gate itself",
+            "is not the name of a gate",
+            "makes gates wait for each other",
             "can match the same taint",
             "names the same condition",
             "names a condition that the gates of the same rule wait for",

@@ -58,7 +58,7 @@ fn on_ready() -> RuleRunner {
         name: "ready".into(),
         object,
     };
-    with_gate(Gate::Single(Check::Observation(observation))).0
+    with_gate(Check::Observation(observation).into()).0
 }
 
 #[tokio::test]

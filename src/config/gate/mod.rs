@@ -2,7 +2,9 @@
 //!
 //! A new kind is a file here, a variant of [`ProbeHandler`] or [`ObservedObject`], and a row in [`KINDS`].
 
+mod after;
 mod allocatable;
+mod any_of;
 mod cni_config;
 mod csi_driver;
 mod endpoint;
@@ -20,10 +22,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::read::{Cursor, Fields, Names};
-use crate::syntax::{DNS_LABEL, Form};
+use crate::syntax::{DNS_LABEL, Each, Form};
 
+pub use after::Order;
 pub use allocatable::Allocatable;
-pub use cni_config::CniConfig;
+pub use any_of::Group;
+pub use cni_config::{CniConfig, Delegate};
 pub use csi_driver::CsiDriver;
 pub use endpoint::Endpoint;
 pub use exec::Exec;
@@ -36,27 +40,26 @@ pub use pods::Pods;
 pub use schedule::Schedule;
 pub use tcp_socket::TcpSocket;
 
-/// What must be true before the taint is removed: one check, or one of several.
+/// What must be true before the taint is removed.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Gate {
+    /// What it checks.
+    #[serde(flatten)]
+    pub kind: GateKind,
+    /// Other gates of the rule. All must be open before untaint asks this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, transform = Each(&DNS_LABEL))]
+    pub after: Vec<String>,
+}
+
+/// One check, or one of several.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Gate {
+pub enum GateKind {
     /// One check.
     Single(#[schemars(schema_with = "Check::json_schema")] Check),
     /// A group of checks.
     AnyOf(Group),
-}
-
-/// A gate that is open while at least one of its checks is.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct Group {
-    /// Unique among the gates of its rule.
-    #[schemars(transform = Form(&DNS_LABEL))]
-    pub name: String,
-    /// A group, open while at least one member is. Groups do not nest.
-    #[schemars(length(min = 1))]
-    pub any_of: Vec<Check>,
 }
 
 /// A check: a probe of the node, or an observation through the API server.
@@ -154,7 +157,16 @@ const KINDS: [(&str, Reader); 11] = [
 
 impl From<Probe> for Gate {
     fn from(probe: Probe) -> Self {
-        Self::Single(Check::Probe(probe))
+        Check::Probe(probe).into()
+    }
+}
+
+impl From<Check> for Gate {
+    fn from(check: Check) -> Self {
+        Self {
+            kind: GateKind::Single(check),
+            after: Vec::new(),
+        }
     }
 }
 
@@ -163,17 +175,17 @@ impl Gate {
     pub(super) const NONE: &str = "; write [] for a rule that is ready at once";
 
     pub fn name(&self) -> &str {
-        match self {
-            Self::Single(check) => check.name(),
-            Self::AnyOf(group) => &group.name,
+        match &self.kind {
+            GateKind::Single(check) => check.name(),
+            GateKind::AnyOf(group) => &group.name,
         }
     }
 
     /// Its one check, or the members of the group.
     pub fn checks(&self) -> &[Check] {
-        match self {
-            Self::Single(check) => std::slice::from_ref(check),
-            Self::AnyOf(group) => &group.any_of,
+        match &self.kind {
+            GateKind::Single(check) => std::slice::from_ref(check),
+            GateKind::AnyOf(group) => &group.any_of,
         }
     }
 
@@ -202,36 +214,37 @@ impl Gate {
             return None;
         }
         let mut names = Names::default();
-        at.list(|gate| Self::read(gate, &mut names))
+        let mut entries = Vec::new();
+        let gates = at.list(|gate| Self::read(gate, &mut names, &mut entries));
+        after::check(&entries);
+        gates
     }
 
-    fn read<'t>(cursor: &Cursor<'t>, names: &mut Names<'t>) -> Option<Self> {
+    fn read<'t>(
+        cursor: &Cursor<'t>,
+        names: &mut Names<'t>,
+        entries: &mut Vec<after::Entry<'t>>,
+    ) -> Option<Self> {
         if cursor.get("anyOf").is_some() {
-            return Group::read(cursor, names).map(Self::AnyOf);
+            return cursor.mapping("a gate with anyOf", |fields| {
+                let group = Group::read(fields, names);
+                let members = group.any_of.iter();
+                let members = members.map(|member| member.name().to_owned()).collect();
+                Some(Self {
+                    after: after::read(cursor, fields, members, entries),
+                    kind: GateKind::AnyOf(group),
+                })
+            });
         }
         cursor.mapping("a gate", |fields| {
             let kinds = kinds(fields);
             // It is absent here, but messages must list it among the fields of a gate.
             fields.find("anyOf");
-            Check::read(fields, &kinds, names).map(Self::Single)
-        })
-    }
-}
-
-impl Group {
-    fn read<'t>(cursor: &Cursor<'t>, names: &mut Names<'t>) -> Option<Self> {
-        cursor.mapping("a gate with anyOf", |fields| {
-            let mut member_names = Names::default();
+            let check = Check::read(fields, &kinds, names);
+            let after = after::read(cursor, fields, Vec::new(), entries);
             Some(Self {
-                name: fields.name(names),
-                any_of: fields.required("anyOf", |members| {
-                    members.filled_list(|member| {
-                        member.mapping("a member of anyOf", |fields| {
-                            let kinds = kinds(fields);
-                            Check::read(fields, &kinds, &mut member_names)
-                        })
-                    })
-                }),
+                kind: GateKind::Single(check?),
+                after,
             })
         })
     }

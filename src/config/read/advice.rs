@@ -125,6 +125,7 @@ fn home(what: &str, name: &str) -> Option<(&'static str, &'static str)> {
     }
     let (of, place) = match what {
         "a rule" => ("/$defs/TaintMatcher", "in taint"),
+        "delegate" => ("/$defs/CniConfig", "one level up, in cniConfig"),
         "httpGet" => ("/$defs/Expect", "in expect"),
         "expect" => ("/$defs/HttpGet", "one level up, in httpGet"),
         _ => return None,
@@ -175,7 +176,7 @@ pub(super) fn for_mapping(what: &str, value: &Value, text: Option<&str>) -> Stri
             ("unixSocket", "PATH")
         }
         "tcpSocket" | "grpc" => ("port", "PORT"),
-        "cniConfig" => ("network", "NETWORK"),
+        "cniConfig" | "delegate" => ("network", "NETWORK"),
         "httpGet" => return "; write {host: HOST, port: PORT, path: PATH}".into(),
         "expect" => return "; write {status: [CODE]}".into(),
         "exec" => return "; write {command: [PROGRAM, ARGUMENT]}".into(),

@@ -13,7 +13,8 @@ use crate::bind_mount::deleted;
 use crate::boot::{Moment, Uptime};
 use crate::config::CniConfig;
 use crate::conflist::{
-    Candidate, MAX_FILE_BYTES, Network, ValidFile, candidates, decide, has_extension, plugin_type,
+    Candidate, MAX_FILE_BYTES, Network, ValidFile, candidates, decide, delegates, has_extension,
+    plugin_type,
 };
 use crate::small_file::read_bytes;
 
@@ -23,7 +24,7 @@ pub async fn check(spec: &CniConfig, lock: &ProbeLock) -> Result<String, String>
 }
 
 fn check_blocking(expected: &CniConfig, seen: &mut Sightings) -> Result<String, String> {
-    let CniConfig { dir, bin_dirs, .. } = expected;
+    let dir = &expected.dir;
     let began = Moment::now();
     let uptime = expected.newer_than_boot.then(Uptime::read).transpose()?;
     if let Some(why) = deleted(dir) {
@@ -42,7 +43,7 @@ fn check_blocking(expected: &CniConfig, seen: &mut Sightings) -> Result<String, 
             seen.stale(&file, FileState::of(metadata), uptime?, Moment::now())
         };
         Candidate {
-            content: load(&dir.join(&file), bin_dirs, &mut stale),
+            content: load(expected, &dir.join(&file), &mut stale),
             file,
         }
     });
@@ -63,8 +64,8 @@ fn list(dir: &Path) -> io::Result<Vec<OsString>> {
 
 /// Reads one file and, where libcni appends them, the files of `<dir>/<name>/`.
 fn load(
+    expected: &CniConfig,
     path: &Path,
-    bin_dirs: &[PathBuf],
     stale: &mut impl FnMut(&Metadata) -> Option<String>,
 ) -> Result<ValidFile, String> {
     let (contents, metadata) = read(path)?;
@@ -81,13 +82,18 @@ fn load(
     if network.plugins.is_empty() {
         return Err("no plugins".into());
     }
-    let mut plugins = network.plugins.iter();
-    let program_fault = plugins.find_map(|plugin| program_fault(plugin, bin_dirs));
     Ok(ValidFile {
-        network,
         stale,
-        program_fault,
+        program_fault: missing_program(expected, &network),
+        network,
     })
+}
+
+/// Why the first program that cannot run cannot, of those that the runtime and Multus call.
+fn missing_program(expected: &CniConfig, network: &Network) -> Option<String> {
+    let of_delegates = delegates(expected, network).flat_map(|delegate| &delegate.plugins);
+    let mut plugins = network.plugins.iter().chain(of_delegates);
+    plugins.find_map(|plugin| program_fault(plugin, &expected.bin_dirs))
 }
 
 /// `NetworkPluginConfsFromFiles`: the directory may be absent, and any other error is a fault.

@@ -1,11 +1,11 @@
 //! The outcome of a gate from the outcomes of its checks. Pure.
 
-use crate::config::{Check, Gate};
+use crate::config::{Check, Gate, GateKind};
 use crate::gate::{Outcome, State};
 
 /// A group is open if a member is open, else unknown if a member is unknown, else closed.
 pub(super) fn outcome(gate: &Gate, outcomes: &[Outcome]) -> Outcome {
-    if let (Gate::Single(_), [outcome]) = (gate, outcomes) {
+    if let (GateKind::Single(_), [outcome]) = (&gate.kind, outcomes) {
         return outcome.clone();
     }
     let messages = |wanted: fn(&Outcome) -> bool| {

@@ -1,17 +1,21 @@
 //! The gates of a rule, and their state together.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
 use super::last_gate::last_to_open;
+use super::reason_to_wait;
 use super::runner::{GateRunner, GateStatus};
-use crate::config::Rule;
+use crate::config::{Order, Rule};
 use crate::gate::report::Update;
 use crate::gate::{GateContext, NodeSnapshot, State};
 
 pub struct RuleGates {
     gates: Vec<GateRunner>,
+    order: Order,
+    /// The round under way; `None` at rest.
+    round: Option<u64>,
     /// When the gates must observe the Node again, even if it does not change.
     observe_node_at: Option<Instant>,
     context: GateContext,
@@ -25,6 +29,8 @@ impl RuleGates {
             gates: gates
                 .map(|spec| GateRunner::new(&rule.name, spec))
                 .collect(),
+            order: Order::of(&rule.gates),
+            round: None,
             observe_node_at: None,
             context,
         }
@@ -41,6 +47,7 @@ impl RuleGates {
             )
         });
         self.gates = gates.collect();
+        self.order = Order::of(&rule.gates);
     }
 
     /// In the order of the configuration.
@@ -87,35 +94,58 @@ impl RuleGates {
         state
     }
 
-    /// Evaluates the gates from now on. Starts again unless `round` is under way already.
-    pub fn run(&mut self, now: Instant, round: u64) {
-        for gate in &mut self.gates {
-            gate.run(now, round, &self.context);
-        }
+    /// Evaluates the gates from now on, and at once those of the Node itself. Starts again unless `round` is under way
+    /// already.
+    pub fn run(&mut self, now: Instant, round: u64, node: &NodeSnapshot) {
+        self.round = Some(round);
+        let valid_for = self.follow_order(now, Some(node));
+        self.observe_node_at = valid_for.map(|valid_for| now + valid_for);
     }
 
     /// Ends the evaluation.
     pub fn rest(&mut self, now: Instant) {
+        self.round = None;
         self.observe_node_at = None;
         for gate in &mut self.gates {
             gate.rest(now);
         }
     }
 
-    /// Evaluates the checks of the Node itself.
-    pub fn observe_node(&mut self, now: Instant, node: &NodeSnapshot) {
-        let clock = Timestamp::now();
-        let gates = self.gates.iter_mut();
-        let valid_for = gates.filter_map(|gate| gate.observe_node(now, node, clock));
-        self.observe_node_at = valid_for.min().map(|valid_for| now + valid_for);
-    }
-
+    /// When [`Self::run`] must observe the Node again, even if it does not change.
     pub fn observe_node_at(&self) -> Option<Instant> {
         self.observe_node_at
     }
 
     /// Applies an update if it is of one of these gates, and returns whether it is.
     pub fn apply(&mut self, now: Instant, update: &Update) -> bool {
-        self.gates.iter_mut().any(|gate| gate.apply(now, update))
+        let is_own = self.gates.iter_mut().any(|gate| gate.apply(now, update));
+        if is_own {
+            self.follow_order(now, None);
+        }
+        is_own
+    }
+
+    /// Starts each gate for which it is time, and stops each one that must wait for others. Evaluates the checks of `node`
+    /// itself, and returns for how long the results are valid if the Node does not change; `None` is for ever.
+    fn follow_order(&mut self, now: Instant, node: Option<&NodeSnapshot>) -> Option<Duration> {
+        let (round, clock) = (self.round?, Timestamp::now());
+        let mut valid_for = None;
+        for index in self.order.sequence() {
+            let before = self.order.before(*index).iter();
+            let before = before.map(|other| &self.gates[*other]);
+            let not_open = before.filter(|gate| gate.status.state != State::Open);
+            let reason = reason_to_wait(not_open.map(|gate| gate.spec.name()));
+            let gate = &mut self.gates[*index];
+            match reason {
+                Some(reason) => gate.wait(now, round, reason),
+                None => gate.run(now, round, &self.context),
+            }
+            let valid = node.and_then(|node| gate.observe_node(now, node, clock));
+            valid_for = valid_for.into_iter().chain(valid).min();
+        }
+        valid_for
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,8 +35,11 @@ pub(super) struct GateRunner {
     outcomes: Vec<Outcome>,
     /// Of each check. Observations do not use theirs.
     locks: Vec<ProbeLock>,
-    /// `None` while the gate is at rest.
-    run: Option<Run>,
+    phase: Phase,
+    /// The round under way; `None` at rest.
+    round: Option<u64>,
+    /// Whether every check has been evaluated in this round, or the gate has waited for others.
+    is_evaluated: bool,
     /// In the round under way.
     pub(super) opening: Opening,
     pub(super) status: GateStatus,
@@ -44,10 +47,17 @@ pub(super) struct GateRunner {
     log_lines: TokenBucket,
 }
 
-/// The tasks of a gate in one round of its rule. Dropping it ends them.
+enum Phase {
+    /// The rule does not need the gate now.
+    AtRest,
+    /// For other gates, with the reason.
+    Waiting(String),
+    Running(Run),
+}
+
+/// The tasks of a gate. Dropping it ends them, with their connections, processes and watches.
 struct Run {
     id: RunId,
-    round: u64,
     _tasks: JoinSet<()>,
 }
 
@@ -68,7 +78,9 @@ impl GateRunner {
             spec: spec.clone(),
             outcomes,
             locks: checks.iter().map(|_| ProbeLock::default()).collect(),
-            run: None,
+            phase: Phase::AtRest,
+            round: None,
+            is_evaluated: false,
             opening: Opening::default(),
             log_lines: TokenBucket::LOG_LINES,
         }
@@ -76,12 +88,10 @@ impl GateRunner {
 
     /// Evaluates the gate from now on. Starts again unless `round` is under way already.
     pub(super) fn run(&mut self, now: Instant, round: u64, context: &GateContext) {
-        if self.run.as_ref().is_some_and(|run| run.round == round) {
+        self.begin(round);
+        if matches!(self.phase, Phase::Running(_)) {
             return;
         }
-        // Ends an earlier round first, with its connections, processes and watches.
-        self.run = None;
-        self.opening = Opening::default();
         self.outcomes.fill(Outcome::Unevaluated);
         let id = RunId::next();
         let mut tasks = JoinSet::new();
@@ -97,20 +107,37 @@ impl GateRunner {
                 }
             };
         }
-        self.run = Some(Run {
-            id,
-            round,
-            _tasks: tasks,
-        });
+        self.phase = Phase::Running(Run { id, _tasks: tasks });
         self.update_status(now);
     }
 
-    /// Ends the evaluation, with its connections, processes and watches, and forgets its outcomes.
+    /// Ends the evaluation, and forgets its outcomes, until the next [`Self::run`].
+    pub(super) fn wait(&mut self, now: Instant, round: u64, reason: String) {
+        self.begin(round);
+        self.stop(Phase::Waiting(reason));
+        self.update_status(now);
+    }
+
+    /// Ends the round, and forgets its outcomes.
     pub(super) fn rest(&mut self, now: Instant) {
-        if self.run.take().is_some() {
-            self.outcomes.fill(Outcome::AtRest);
+        if self.round.take().is_some() {
+            self.stop(Phase::AtRest);
             self.update_status(now);
         }
+    }
+
+    /// Ends an earlier round.
+    fn begin(&mut self, round: u64) {
+        if self.round.replace(round) != Some(round) {
+            self.stop(Phase::AtRest);
+            self.opening = Opening::default();
+            self.is_evaluated = false;
+        }
+    }
+
+    fn stop(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.outcomes.fill(Outcome::AtRest);
     }
 
     /// Evaluates the checks of the Node itself. Returns for how long the result is valid if the Node does not change;
@@ -121,7 +148,9 @@ impl GateRunner {
         node: &NodeSnapshot,
         clock: Timestamp,
     ) -> Option<Duration> {
-        self.run.as_ref()?;
+        let Phase::Running(_) = self.phase else {
+            return None;
+        };
         let mut valid_for = None;
         for (spec, outcome) in self.spec.checks().iter().zip(&mut self.outcomes) {
             if let Check::Observation(spec) = spec
@@ -137,7 +166,7 @@ impl GateRunner {
 
     /// Applies an update if it is of the run under way, and returns whether it is.
     pub(super) fn apply(&mut self, now: Instant, update: &Update) -> bool {
-        let is_mine = self.run.as_ref().is_some_and(|run| run.id == update.run);
+        let is_mine = matches!(&self.phase, Phase::Running(run) if run.id == update.run);
         if is_mine {
             self.outcomes[update.index].clone_from(&update.outcome);
             self.update_status(now);
@@ -145,20 +174,31 @@ impl GateRunner {
         is_mine
     }
 
-    /// Whether every check has been evaluated in this round.
+    /// Whether there has been something to say of it in this round: every check has been evaluated, or it waits for gates
+    /// that have.
     pub(super) fn is_evaluated(&self) -> bool {
-        self.outcomes.iter().all(Outcome::is_evaluated)
+        self.is_evaluated
     }
 
+    /// Nothing is known against a gate that waits: it depends on the gates that it waits for.
     pub(super) fn is_open_but_for_api(&self) -> bool {
-        group::is_open_but_for_api(&self.spec, &self.outcomes)
+        matches!(self.phase, Phase::Waiting(_))
+            || group::is_open_but_for_api(&self.spec, &self.outcomes)
+    }
+
+    fn outcome(&self) -> Outcome {
+        match &self.phase {
+            Phase::Waiting(reason) => Outcome::Waiting(reason.clone()),
+            Phase::AtRest | Phase::Running(_) => group::outcome(&self.spec, &self.outcomes),
+        }
     }
 
     /// Logs a new state or message.
     fn update_status(&mut self, now: Instant) {
-        let outcome = group::outcome(&self.spec, &self.outcomes);
-        self.opening
-            .observe(now, outcome.is_open(), self.is_evaluated());
+        let outcome = self.outcome();
+        let is_evaluated = self.outcomes.iter().all(Outcome::is_evaluated);
+        self.opening.observe(now, outcome.is_open(), is_evaluated);
+        self.is_evaluated |= is_evaluated || matches!(self.phase, Phase::Waiting(_));
         let changed = self.status.state != outcome.state();
         if !changed && self.status.message == outcome.message() {
             return;

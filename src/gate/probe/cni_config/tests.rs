@@ -1,3 +1,4 @@
+mod multus;
 mod unusual_files;
 
 use std::fs::{File, OpenOptions, Permissions};
