@@ -1,5 +1,6 @@
 //! Gates that read the API.
 
+mod quantities;
 mod silence;
 mod since_boot;
 mod trouble;
