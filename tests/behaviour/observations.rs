@@ -1,5 +1,6 @@
 //! Gates that read the API.
 
+mod daemon_sets;
 mod quantities;
 mod silence;
 mod since_boot;

@@ -126,7 +126,7 @@ pub enum ObservedObject {
     NodeCondition(NodeCondition),
     /// A label of the Node and its value.
     NodeLabel(NodeLabel),
-    /// A ready pod on this node.
+    /// Ready pods on this node: one, or those of DaemonSets.
     Pods(Pods),
 }
 
