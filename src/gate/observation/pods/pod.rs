@@ -126,3 +126,78 @@ pub(super) fn newest<'p>(pods: impl Iterator<Item = &'p Pod>) -> Option<&'p Pod>
         (created.map(|time| time.0), !pod.is_terminating())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::taint::parse_taint;
+
+    #[test]
+    fn a_pod_tolerates_the_taint_if_a_toleration_could_match_it() {
+        for (own, tolerations, tolerates) in [
+            ("a:NoSchedule", json!(null), false),
+            ("a:NoSchedule", json!([]), false),
+            ("a:NoSchedule", json!([{"operator": "Exists"}]), true),
+            (
+                "a:NoSchedule",
+                json!([{"operator": "Exists", "effect": "NoExecute"}]),
+                false,
+            ),
+            (
+                "a:NoSchedule",
+                json!([{"key": "b", "operator": "Exists"}]),
+                false,
+            ),
+            (
+                "a:NoSchedule",
+                json!([{"key": "b", "operator": "Exists"}, {"key": "a", "operator": "Exists"}]),
+                true,
+            ),
+            (
+                "a:NoSchedule",
+                json!([{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]),
+                true,
+            ),
+            // The rule matches any value.
+            (
+                "a:NoSchedule",
+                json!([{"key": "a", "operator": "Equal", "value": "x"}]),
+                true,
+            ),
+            (
+                "a=x:NoSchedule",
+                json!([{"key": "a", "operator": "Equal", "value": "x"}]),
+                true,
+            ),
+            ("a=x:NoSchedule", json!([{"key": "a", "value": "x"}]), true),
+            ("a=x:NoSchedule", json!([{"key": "a", "value": "y"}]), false),
+            ("a=x:NoSchedule", json!([{"key": "a"}]), false),
+            ("a=:NoSchedule", json!([{"key": "a"}]), true),
+            (
+                "a=5:NoSchedule",
+                json!([{"key": "a", "operator": "Lt", "value": "7"}]),
+                true,
+            ),
+            // The rule matches any effect.
+            (
+                "a",
+                json!([{"key": "a", "operator": "Exists", "effect": "NoExecute"}]),
+                true,
+            ),
+            (
+                "a:NoExecute",
+                json!([{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}]),
+                true,
+            ),
+            ("a:PreferNoSchedule", json!([]), true),
+        ] {
+            let metadata = json!({"name": "a", "uid": "1", "resourceVersion": "1"});
+            let pod = json!({"metadata": metadata, "spec": {"tolerations": tolerations}});
+            let pod: Pod = serde_json::from_value(pod).unwrap();
+            let taint = parse_taint(own).unwrap();
+            assert_eq!(pod.tolerates(&taint), tolerates, "{own} {tolerations}");
+        }
+    }
+}
