@@ -18,6 +18,7 @@ pub mod fs_watch;
 mod small_file;
 mod syntax;
 
+mod quantity;
 pub mod taint;
 
 // The configuration, and what a CNI directory means.

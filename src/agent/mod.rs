@@ -149,6 +149,8 @@ impl<'a> Agent<'a> {
             node_name: Some(options.node_name.clone()),
             node,
             urgent: urgent.subscribe(),
+            ends: options.once.is_some(),
+            taints: Vec::new(),
         };
         let mut agent = Self {
             api,

@@ -4,6 +4,7 @@
 //! limit, from any kind of file. Here, another thread reads all files, one reading at a time, and requests use what it
 //! read last. Without requests, nothing is read.
 
+mod claims;
 mod source;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,6 +104,11 @@ impl Credentials {
     /// The URL of the API server.
     pub(super) fn url(&self) -> Uri {
         self.state().content.settings.url.clone()
+    }
+
+    /// See [`claims::pod`].
+    pub(super) fn own_pod(&self) -> Option<String> {
+        claims::pod(self.state().content.authorization.as_ref()?)
     }
 
     /// The client and the header for the next request.

@@ -71,6 +71,11 @@ impl ApiServer {
         self.credentials.url()
     }
 
+    /// The uid of the pod to which the ServiceAccount token is bound, as the token has it.
+    pub fn own_pod(&self) -> Option<String> {
+        self.credentials.own_pod()
+    }
+
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }

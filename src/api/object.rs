@@ -25,6 +25,24 @@ pub struct Metadata {
     pub labels: BTreeMap<String, String>,
     pub creation_timestamp: Option<Time>,
     pub deletion_timestamp: Option<Time>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub owner_references: Vec<Owner>,
+}
+
+impl Metadata {
+    /// The object that controls this one, such as the DaemonSet of a pod.
+    pub fn controller(&self) -> Option<&Owner> {
+        let mut owners = self.owner_references.iter();
+        owners.find(|owner| owner.controller == Some(true))
+    }
+}
+
+/// The part of an entry of `metadata.ownerReferences` that this program uses.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Owner {
+    pub kind: String,
+    pub name: String,
+    controller: Option<bool>,
 }
 
 fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {

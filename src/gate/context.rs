@@ -1,4 +1,4 @@
-//! What the gates of all rules share.
+//! What the gates of a rule have besides their configuration.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use super::freshness::NodeFreshness;
 use super::report::Update;
 use crate::api::ApiServer;
 use crate::node::view::NodeView;
+use crate::taint::TaintMatcher;
 
 #[derive(Clone)]
 pub struct GateContext {
@@ -21,6 +22,10 @@ pub struct GateContext {
     pub node: watch::Receiver<NodeSnapshot>,
     /// Whether a taint waits only for the API server.
     pub urgent: watch::Receiver<bool>,
+    /// Whether this program ends when the taint is gone. In a pod, other containers may wait for that.
+    pub ends: bool,
+    /// The taints of the rule, with the one that it removes first.
+    pub taints: Vec<TaintMatcher>,
 }
 
 impl GateContext {
@@ -31,6 +36,8 @@ impl GateContext {
             node_name,
             node: watch::channel(NodeSnapshot::default()).1,
             urgent: watch::channel(false).1,
+            ends: false,
+            taints: Vec::new(),
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct NodeView {
     pub taints: Vec<Taint>,
     /// `status.allocatable`.
     pub allocatable: BTreeMap<String, Quantity>,
+    /// `status.capacity`.
+    pub capacity: BTreeMap<String, Quantity>,
     /// `status.conditions`, in their order.
     pub conditions: Vec<NodeCondition>,
     /// `status.nodeInfo.bootID`: the boot that the kubelet reported; empty before.
@@ -50,6 +52,8 @@ struct Status {
     #[serde(default, deserialize_with = "or_default")]
     allocatable: BTreeMap<String, Quantity>,
     #[serde(default, deserialize_with = "or_default")]
+    capacity: BTreeMap<String, Quantity>,
+    #[serde(default, deserialize_with = "or_default")]
     conditions: Vec<NodeCondition>,
     #[serde(default, rename = "nodeInfo", deserialize_with = "or_default")]
     node_info: NodeInfo,
@@ -67,6 +71,7 @@ impl From<NodeObject> for NodeView {
             metadata: node.metadata,
             taints: node.spec.taints,
             allocatable: node.status.allocatable,
+            capacity: node.status.capacity,
             conditions: node.status.conditions,
             boot_id: node.status.node_info.boot_id,
         }

@@ -1,6 +1,8 @@
 //! Gates that read the API.
 
+mod daemon_sets;
 mod missing;
+mod quantities;
 mod silence;
 mod since_boot;
 mod trouble;

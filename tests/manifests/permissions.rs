@@ -158,6 +158,15 @@ fn what_is_granted_follows_from_what_the_configuration_uses_and_nothing_else() {
              {name: c, pods: {namespace: one, matchLabels: {app: c}}}]",
             &[NODES, "one /pods list,watch", "two /pods list,watch"],
         ),
+        // Not the DaemonSets, and not the pods of other namespaces.
+        (
+            "gates: [{name: a, pods: {namespace: one, every: true, daemonSets: [a]}}]",
+            &[NODES, "one /pods list,watch"],
+        ),
+        (
+            "gates: [{name: a, allocatable: {resource: cpu, atLeast: 1, equalsCapacity: true}}]",
+            &[NODES],
+        ),
         (
             "publishCondition: {type: example.com/a}",
             &[NODES, "- /nodes/status patch"],

@@ -94,7 +94,7 @@ impl Agent {
     pub(crate) fn observe_watch(&mut self, update: WatchUpdate) {
         self.traffic.others_act();
         match update {
-            WatchUpdate::Apply(node) => self.observe_node(node, Latest::observe),
+            WatchUpdate::Apply(node) => self.observe_node(*node, Latest::observe),
             WatchUpdate::Delete(uid) => self.node_deleted(&uid),
         }
     }

@@ -15,7 +15,7 @@ pub(crate) const REGISTERED: &str = "karpenter.sh/registered";
 /// An event of the watch.
 #[derive(Debug)]
 pub(crate) enum WatchUpdate {
-    Apply(NodeView),
+    Apply(Box<NodeView>),
     Delete(String),
 }
 
@@ -84,7 +84,8 @@ impl Server {
                 spec.remove("taints");
             }
         }
-        self.undelivered.extend(self.view().map(WatchUpdate::Apply));
+        self.undelivered
+            .extend(self.view().map(Box::new).map(WatchUpdate::Apply));
     }
 
     fn delete(&mut self) {

@@ -1,22 +1,53 @@
-use schemars::JsonSchema;
+use schemars::transform::Transform;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use super::ObservedObject;
-use crate::config::read::Cursor;
+use crate::config::read::{Cursor, Value};
+use crate::quantity;
 use crate::syntax::{Form, QUALIFIED_NAME};
 
 /// A resource of the Node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Allocatable {
     /// A resource such as `nvidia.com/gpu`, which must be there and above zero.
     #[schemars(transform = Form(&QUALIFIED_NAME))]
     pub resource: String,
+    /// The least quantity in `status.allocatable` that opens the gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "String", transform = quantity_above_zero)]
+    pub at_least: Option<String>,
+    /// The quantity must also be the one in `status.capacity`.
+    #[schemars(default)]
+    pub equals_capacity: bool,
 }
 
 pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
     cursor.mapping("allocatable", |fields| {
         Some(ObservedObject::Allocatable(Allocatable {
             resource: fields.required("resource", |name| name.text(&QUALIFIED_NAME)),
+            at_least: fields.optional("atLeast", read_quantity),
+            equals_capacity: fields.flag("equalsCapacity"),
         }))
     })
+}
+
+/// As everywhere in Kubernetes, a quantity may be written as a number.
+fn read_quantity(cursor: &Cursor<'_>) -> Option<String> {
+    let text = match cursor.value() {
+        Value::String(text) => Some(text.as_str()),
+        Value::Number(_) => cursor.spelling(),
+        _ => None,
+    };
+    match text.filter(|text| (quantity::SOME.holds)(text)) {
+        Some(text) => Some(text.to_owned()),
+        None => cursor.mismatch(quantity::SOME.expected),
+    }
+}
+
+fn quantity_above_zero(schema: &mut Schema) {
+    Form(&quantity::SOME).transform(schema);
+    schema.insert("type".into(), ["number", "string"].as_slice().into());
+    schema.insert("exclusiveMinimum".into(), 0.into());
 }

@@ -123,13 +123,13 @@ pub enum ProbeHandler {
 pub enum ObservedObject {
     /// A CSI driver that has registered with the kubelet: it is in the node's CSINode.
     CsiDriver(CsiDriver),
-    /// A resource in the Node's `status.allocatable` that is above zero.
+    /// A resource in the Node's `status.allocatable`, and how much there must be.
     Allocatable(Allocatable),
     /// A condition of the Node and its status.
     NodeCondition(NodeCondition),
     /// A label of the Node and its value.
     NodeLabel(NodeLabel),
-    /// A ready pod on this node.
+    /// Ready pods on this node: one, or those of DaemonSets.
     Pods(Pods),
 }
 

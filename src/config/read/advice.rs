@@ -48,6 +48,10 @@ fn for_pasted(what: &str, name: &str) -> Option<&'static str> {
         ("defaultStatus", "nodeCondition") => "did you mean missing?",
         ("args", "exec") => "write the arguments in command, after the program",
         ("selector" | "labelSelector", "pods") => "did you mean matchLabels?",
+        ("all", "pods") => "did you mean every?",
+        ("count" | "min" | "minimum" | "quantity" | "value", "allocatable") => {
+            "did you mean atLeast?"
+        }
         ("matchExpressions", "pods") => "write labels and their values under matchLabels",
         ("data", "the file") => "give untaint the text under data, not the ConfigMap",
         ("metadata" | "spec", "the file") => "delete it: this file is not an object of the API",

@@ -170,7 +170,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A scalar as the text spells it: `1.10` stays `1.10`.
-    pub(super) fn spelling(&self) -> Option<&'t str> {
+    pub(crate) fn spelling(&self) -> Option<&'t str> {
         let span = self.node.defined.span();
         let start = usize::try_from(span.byte_offset()?).ok()?;
         let length = usize::try_from(span.byte_len()?).ok()?;

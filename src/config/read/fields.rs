@@ -48,9 +48,14 @@ impl<'t> Fields<'_, 't> {
     pub(crate) fn demand(&mut self, name: &'static str, message: &str) -> Option<Cursor<'t>> {
         let field = self.find(name);
         if field.is_none() {
-            self.of.report_missing(name, message);
+            self.report_missing(name, message);
         }
         field
+    }
+
+    /// A problem with the field `name`, which is not there.
+    pub(crate) fn report_missing(&self, name: &str, message: &str) {
+        self.of.report_missing(name, message);
     }
 
     pub(crate) fn required<T: Default>(

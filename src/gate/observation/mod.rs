@@ -65,9 +65,15 @@ pub(super) async fn follow(spec: Observation, context: GateContext, mut reporter
         ObservedObject::Pods(spec) => {
             let collection = pods::collection(&spec, &node);
             let mut tracker = pods::Tracker::default();
+            let taints = context.taints.clone();
+            let waiting_pod = api.own_pod().filter(|_| context.ends);
             let judge = |objects: &_, freshness: &NodeFreshness| {
-                let stale = tracker.stale(objects, freshness, Uptime::now());
-                pods::judge(&spec, objects, &stale)
+                let known = pods::Known {
+                    stale: tracker.stale(objects, freshness, Uptime::now()),
+                    taints: &taints,
+                    waiting_pod: waiting_pod.as_deref(),
+                };
+                pods::judge(&spec, objects, &known)
             };
             follow_objects(&api, collection, context, reporter, judge).await;
         }

@@ -23,7 +23,8 @@ pub struct RuleGates {
 
 impl RuleGates {
     /// The gates of `rule`, at rest.
-    pub fn new(rule: &Rule, context: GateContext) -> Self {
+    pub fn new(rule: &Rule, mut context: GateContext) -> Self {
+        context.taints = rule.taints().collect();
         let gates = rule.gates.iter();
         Self {
             gates: gates
@@ -38,6 +39,7 @@ impl RuleGates {
 
     /// The gates of another version of the rule. Unchanged gates continue; new ones rest until the next [`Self::run`].
     pub fn reconfigure(&mut self, rule: &Rule) {
+        self.context.taints = rule.taints().collect();
         let mut known = std::mem::take(&mut self.gates);
         let gates = rule.gates.iter().map(|spec| {
             let unchanged = known.iter().position(|gate| gate.spec == *spec);

@@ -1,14 +1,29 @@
+use std::collections::HashMap;
+
 use serde_json::json;
 
+use super::pod::REVISION;
 use super::*;
+use crate::boot::Uptime;
+use crate::gate::NodeFreshness;
 
-fn expected(newest_revision: bool) -> Pods {
-    Pods {
+fn expected(newest_revision: bool) -> config::Pods {
+    config::Pods {
         namespace: "kube-system".into(),
         match_labels: [("k8s-app", "cilium"), ("version", "")]
             .map(|(key, value)| (key.into(), value.into()))
             .into(),
+        every: false,
+        daemon_sets: Vec::new(),
         newest_revision,
+    }
+}
+
+fn known(stale: StalePods) -> Known<'static> {
+    Known {
+        stale,
+        taints: &[],
+        waiting_pod: Some("waiting"),
     }
 }
 
@@ -41,7 +56,7 @@ fn outcome(newest_revision: bool, given: &[Given]) -> Outcome {
     judge(
         &expected(newest_revision),
         &pods.collect(),
-        &StalePods::new(),
+        &known(StalePods::new()),
     )
 }
 
@@ -107,10 +122,35 @@ fn one_ready_pod_that_is_not_terminating_is_enough() {
 }
 
 #[test]
-fn a_pod_without_a_status_is_not_ready() {
-    let pod = json!({"metadata": {"name": "pod", "uid": "1", "resourceVersion": "1"}});
-    let pod: Pod = serde_json::from_value(pod).unwrap();
-    assert!(!pod.is_ready());
+fn a_pod_without_a_status_and_one_that_has_ended_are_not_ready() {
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    for (status, is_ready) in [
+        (json!(null), false),
+        (json!({"conditions": ready}), true),
+        (json!({"conditions": ready, "phase": "Running"}), true),
+        (json!({"conditions": ready, "phase": "Failed"}), false),
+        (json!({"conditions": ready, "phase": "Succeeded"}), false),
+    ] {
+        let mut pod = json!({"metadata": {"name": "pod", "uid": "1", "resourceVersion": "1"}});
+        if !status.is_null() {
+            pod["status"] = status.clone();
+        }
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        assert_eq!(pod.is_ready(), is_ready, "{status}");
+    }
+}
+
+/// An init container of the pod waits for the end of `run --once`, so the pod cannot become ready before that.
+#[test]
+fn the_reason_names_a_pod_that_waits_for_this_program() {
+    let pod = json!({"metadata": {"name": "own", "uid": "waiting", "resourceVersion": "1"}});
+    let pods = Pods::from([(
+        "waiting".into(),
+        serde_json::from_value::<Pod>(pod).unwrap(),
+    )]);
+    let reason = "no pod in kube-system is ready on this node: 1 waiting until this untaint ends";
+    let outcome = judge(&expected(false), &pods, &known(StalePods::new()));
+    assert_eq!(outcome, Outcome::Closed(reason.into()));
 }
 
 #[test]
@@ -155,7 +195,7 @@ fn track(tracker: &mut Tracker, pods: &HashMap<String, Pod>, synced: bool) -> Ou
         ..NodeFreshness::default()
     };
     let stale = tracker.stale(pods, &freshness, Some(uptime()));
-    judge(&expected(false), pods, &stale)
+    judge(&expected(false), pods, &known(stale))
 }
 
 const BEFORE: Option<&str> = Some("2026-03-01T11:59:59Z");
@@ -211,7 +251,8 @@ fn a_pod_whose_status_changes_counts_until_a_backup_replaces_it() {
 #[test]
 fn one_fresh_ready_pod_is_enough_beside_stale_ones() {
     let mut pods = pod(1, ("True", BEFORE), BEFORE);
-    let another = pod(1, ("True", SINCE), SINCE).remove("1").unwrap();
+    let mut another = pod(1, ("True", SINCE), SINCE).remove("1").unwrap();
+    another.metadata.uid = "2".into();
     pods.insert("2".into(), another);
     assert!(track(&mut Tracker::default(), &pods, false).is_open());
 }

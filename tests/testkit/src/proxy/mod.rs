@@ -5,6 +5,8 @@ mod relay;
 mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -56,6 +58,7 @@ pub enum Direction {
 pub struct FaultProxy {
     address: SocketAddr,
     state: Sender<State>,
+    bytes_to_clients: Arc<AtomicUsize>,
     _task: JoinSet<()>,
 }
 
@@ -87,11 +90,14 @@ impl FaultProxy {
             resets: 0,
             connections: 0,
         });
+        let bytes_to_clients = Arc::default();
         let mut task = JoinSet::new();
-        task.spawn(accept(listener, upstream, state.clone()));
+        let bytes = Arc::clone(&bytes_to_clients);
+        task.spawn(accept(listener, upstream, state.clone(), bytes));
         Ok(Self {
             address,
             state,
+            bytes_to_clients,
             _task: task,
         })
     }
@@ -120,6 +126,12 @@ impl FaultProxy {
         self.state.borrow().connections
     }
 
+    /// The number of bytes that the clients have received so far, with TLS.
+    #[must_use]
+    pub fn bytes_to_clients(&self) -> usize {
+        self.bytes_to_clients.load(Ordering::Relaxed)
+    }
+
     /// Waits until there have been so many connections; fails after [`DEADLINE`].
     pub async fn wait_for_connections(&self, count: usize) -> Result<()> {
         let mut state = self.state.subscribe();
@@ -130,12 +142,17 @@ impl FaultProxy {
     }
 }
 
-async fn accept(listener: TcpListener, upstream: SocketAddr, state: Sender<State>) {
+async fn accept(
+    listener: TcpListener,
+    upstream: SocketAddr,
+    state: Sender<State>,
+    bytes_to_clients: Arc<AtomicUsize>,
+) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         state.send_modify(|state| state.connections += 1);
-        let relay = relay::relay(client, upstream, state.subscribe());
+        let (state, bytes) = (state.subscribe(), Arc::clone(&bytes_to_clients));
         // The client sees how a connection ends.
-        connections.spawn(async { drop(relay.await) });
+        connections.spawn(async move { drop(relay::relay(client, upstream, state, &bytes).await) });
     }
 }

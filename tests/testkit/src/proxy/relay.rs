@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -11,12 +12,14 @@ use tokio::time::{sleep, timeout};
 
 use super::{Direction, Mode, State};
 
-/// Ends with the connection.
+/// Ends with the connection. Counts the bytes to the client.
 pub(super) async fn relay(
     mut client: TcpStream,
     upstream: SocketAddr,
     mut state: Receiver<State>,
+    bytes_to_client: &AtomicUsize,
 ) -> io::Result<()> {
+    let unread = AtomicUsize::default();
     let State { mode, resets, .. } = *state.borrow_and_update();
     if mode == Mode::Refuse {
         return client.set_zero_linger();
@@ -38,8 +41,8 @@ pub(super) async fn relay(
     tokio::select! {
         ended = async {
             tokio::try_join!(
-                pump(from_client, to_server, Direction::ToServer, state.clone()),
-                pump(from_server, to_client, Direction::ToClient, state.clone()),
+                pump(from_client, to_server, Direction::ToServer, state.clone(), &unread),
+                pump(from_server, to_client, Direction::ToClient, state.clone(), bytes_to_client),
             )
         } => ended.map(drop),
         _ = &mut reset => {
@@ -55,6 +58,7 @@ async fn pump(
     mut to: impl AsyncWrite + Unpin,
     direction: Direction,
     mut state: Receiver<State>,
+    bytes: &AtomicUsize,
 ) -> io::Result<()> {
     let mut buffer = vec![0; 16 * 1024];
     let mut settings = state.borrow().settings;
@@ -84,6 +88,7 @@ async fn pump(
         }
         to.write_all(rest).await?;
         handed_on += allowed;
+        bytes.fetch_add(allowed, Ordering::Relaxed);
         if matches!(current.mode, Mode::Cut(of, limit) if of == direction && handed_on == limit) {
             return Err(ErrorKind::ConnectionAborted.into());
         }
