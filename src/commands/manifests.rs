@@ -25,6 +25,7 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         check_node_uid: args.check_node_uid,
         strict_policy: args.strict_policy,
         tenants: args.tenants.into(),
+        taint_new_nodes: args.taint_new_nodes,
     };
     let target = args.patch.map(|daemon_set| Patch {
         daemon_set,
