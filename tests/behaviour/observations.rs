@@ -1,5 +1,6 @@
 //! Gates that read the API.
 
+mod examples;
 mod silence;
 mod since_boot;
 mod trouble;
