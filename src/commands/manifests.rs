@@ -36,15 +36,19 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         None => manifests.render(&args.only),
     };
     let rendered = rendered.map_err(|error| usage(&error))?;
+    let mut warnings = Vec::new();
+    if target.is_none() && args.only.contains(&Part::Policy) {
+        warnings.extend(manifests.policy_warnings());
+    }
     if target.is_some() || args.only.contains(&Part::Workload) {
-        let mut warnings = manifests.warnings().map_err(|error| usage(&error))?;
+        warnings.extend(manifests.warnings().map_err(|error| usage(&error))?);
         if manifests.image == DEFAULT_IMAGE {
             warnings.push(format!(
                 "the manifests contain {DEFAULT_IMAGE}, a placeholder for the image: name your image with --image"
             ));
         }
-        warn(warnings).await;
     }
+    warn(warnings).await;
     print(rendered).await
 }
 

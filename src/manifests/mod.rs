@@ -206,6 +206,11 @@ impl Manifests {
         Ok(warnings::all(self)?)
     }
 
+    /// What the API server accepts of the part [`Part::Policy`], and what probably does not do what was asked for.
+    pub fn policy_warnings(&self) -> impl Iterator<Item = String> {
+        policy::warnings(self)
+    }
+
     fn check_account(&self) -> Result<(), RenderError> {
         if self.account.is_own() && !self.form.has_own_account() {
             return Err(RenderError::OwnAccount);

@@ -16,6 +16,7 @@ use crate::events::CONTROLLER;
 
 pub(super) use mark::role_rules;
 pub use new_nodes::NewNodes;
+pub(super) use new_nodes::warnings;
 pub use tenants::{Enforcement, Tenants};
 
 /// The longest expression that the API server accepts: `expressionSizeCodePointLimit` in

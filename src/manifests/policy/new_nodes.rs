@@ -41,6 +41,41 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     ])
 }
 
+/// The rules whose `nodeSelector` names a label that new Nodes do not have yet, each with the remedy.
+pub(in crate::manifests) fn warnings(manifests: &Manifests) -> impl Iterator<Item = String> {
+    let is_requested = manifests.taint_new_nodes.is_some();
+    let rules = manifests.writing_rules().filter(move |_| is_requested);
+    rules.filter_map(|rule| {
+        let label = rule.node_selector.keys().find(|label| comes_later(label))?;
+        Some(format!(
+            "rule {}: --taint-new-nodes gives new Nodes no taint of this rule, because a Node usually has no label {label} when \
+             its kubelet creates it: select the Nodes by a label in the kubelet's --node-labels",
+            rule.name
+        ))
+    })
+}
+
+/// Whether a kubelet may not set this label (`getForbiddenLabels` in
+/// k8s.io/kubernetes/plugin/pkg/admission/noderestriction), or other programs usually set it: the cloud controller
+/// manager, or Node Feature Discovery.
+fn comes_later(label: &str) -> bool {
+    let Some((domain, name)) = label.split_once('/') else {
+        return false;
+    };
+    let is_in = |parent: &str| {
+        let child = domain.strip_suffix(parent);
+        child.is_some_and(|child| child.is_empty() || child.ends_with('.'))
+    };
+    match (domain, name) {
+        ("kubernetes.io" | "beta.kubernetes.io", "os" | "arch") | ("kubernetes.io", "hostname") => {
+            false
+        }
+        ("node.kubernetes.io", "instance-type") | ("feature.node.kubernetes.io", _) => true,
+        _ if is_in("kubelet.kubernetes.io") || is_in("node.kubernetes.io") => false,
+        _ => is_in("kubernetes.io") || is_in("k8s.io"),
+    }
+}
+
 /// The taints as data in CEL: a line for each key and effect, with the rules that name them.
 fn in_cel(manifests: &Manifests) -> Result<String, RenderError> {
     let mut same: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
@@ -87,4 +122,56 @@ fn entry(rule: &Rule, effect: Effect) -> String {
         fields.push(format!("'nodeSelector': [{}]", labels.join(", ")));
     }
     format!("{{{}}}", fields.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_a_kubelet_may_not_set_or_usually_does_not_set_come_later() {
+        for label in [
+            "pool",
+            "example.com/pool",
+            "eks.amazonaws.com/nodegroup",
+            "notkubernetes.io/a",
+            "kubernetes.io/os",
+            "beta.kubernetes.io/arch",
+            "kubernetes.io/hostname",
+            "node.kubernetes.io/pool",
+            "x.node.kubernetes.io/pool",
+            "kubelet.kubernetes.io/pool",
+        ] {
+            assert!(!comes_later(label), "{label}");
+        }
+        for label in [
+            "node-role.kubernetes.io/worker",
+            "node-restriction.kubernetes.io/pool",
+            "topology.kubernetes.io/zone",
+            "failure-domain.beta.kubernetes.io/zone",
+            "node.kubernetes.io/instance-type",
+            "beta.kubernetes.io/instance-type",
+            "feature.node.kubernetes.io/pci-10de.present",
+            "kubernetes.io/role",
+            "k8s.io/a",
+            "a.k8s.io/a",
+        ] {
+            assert!(comes_later(label), "{label}");
+        }
+    }
+
+    /// The expressions for the same Nodes stand in two templates.
+    #[test]
+    fn the_nodes_without_untaint_are_those_that_the_daemon_set_does_not_select() {
+        let of_pods = include_str!("../workload/nodes.yaml");
+        let of_policy = include_str!("new-nodes/policy.yaml");
+        let mut keys: Vec<_> = of_pods.split("- key: ").skip(1).collect();
+        let os = of_pods.split("nodeSelector:\n  ").nth(1).unwrap();
+        keys.push(os);
+        for key in keys {
+            let key = key.split([':', '\n']).next().unwrap();
+            assert!(of_policy.contains(&format!("labels[?'{key}']")), "{key}");
+        }
+        assert_eq!(of_policy.matches("labels[?").count(), 3);
+    }
 }
