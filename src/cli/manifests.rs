@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use crate::manifests::{Account, Enforcement, Form, OWN, Part, Tenants};
+use crate::manifests::{Account, Enforcement, Form, NewNodes, OWN, Part, Tenants};
 use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN, IMAGE, SELINUX_TYPE};
 
 /// A placeholder that the user must replace.
@@ -69,6 +69,17 @@ pub struct ManifestsArgs {
     /// other program with this account changes Nodes or Events, which is usual.
     #[arg(long, env = "UNTAINT_STRICT_POLICY")]
     pub strict_policy: bool,
+    /// Add a policy that gives each new Node the taints of the rules that select it, in the request with which its kubelet
+    /// creates it. Needs Kubernetes 1.36 or newer, and an effect in each taint [default without a value: ExceptKarpenter].
+    #[arg(
+        long,
+        env = "UNTAINT_TAINT_NEW_NODES",
+        value_name = "NODES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "ExceptKarpenter"
+    )]
+    pub taint_new_nodes: Option<NewNodes>,
     #[command(flatten)]
     pub tenants: TenantArgs,
 }
@@ -130,16 +141,37 @@ impl From<TenantArgs> for Tenants {
 mod tests {
     use clap::Parser as _;
 
+    use super::ManifestsArgs;
     use crate::cli::{Cli, Command};
-    use crate::manifests::{Account, Enforcement, Tenants};
+    use crate::manifests::{Account, Enforcement, NewNodes, Tenants};
 
-    fn parse(arguments: &[&str]) -> Result<Tenants, String> {
+    fn parse_all(arguments: &[&str]) -> Result<ManifestsArgs, String> {
         let words = ["untaint", "manifests", "--config", "config.yaml"];
         let cli = Cli::try_parse_from(words.iter().chain(arguments));
         match cli.map_err(|error| error.to_string())?.command {
-            Command::Manifests(args) => Ok(args.tenants.into()),
+            Command::Manifests(args) => Ok(args),
             other => panic!("{other:?}"),
         }
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Tenants, String> {
+        Ok(parse_all(arguments)?.tenants.into())
+    }
+
+    #[test]
+    fn new_nodes_get_taints_only_with_the_flag_and_those_of_karpenter_only_if_all_are_named() {
+        for (arguments, expected) in [
+            (&[][..], None),
+            (&["--taint-new-nodes"], Some(NewNodes::ExceptKarpenter)),
+            (&["--taint-new-nodes=All"], Some(NewNodes::All)),
+        ] {
+            assert_eq!(parse_all(arguments).unwrap().taint_new_nodes, expected);
+        }
+        let error = parse_all(&["--taint-new-nodes=Some"]).unwrap_err();
+        assert!(
+            error.contains("[possible values: ExceptKarpenter, All]"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         check_node_uid: args.check_node_uid,
         strict_policy: args.strict_policy,
         tenants: args.tenants.into(),
+        taint_new_nodes: args.taint_new_nodes,
     };
     let target = args.patch.map(|daemon_set| Patch {
         daemon_set,
@@ -34,14 +35,18 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     };
     let rendered = rendered.map_err(usage)?;
     print_warnings(&of_configuration.to_string()).await;
+    let mut warnings = Vec::new();
+    if target.is_none() && args.only.contains(&Part::Policy) {
+        warnings.extend(manifests.policy_warnings());
+    }
     if target.is_some() || args.only.contains(&Part::Workload) {
-        let mut warnings = manifests.warnings().map_err(usage)?;
+        warnings.extend(manifests.warnings().map_err(usage)?);
         if manifests.image == DEFAULT_IMAGE {
             warnings.push(format!(
                 "the manifests contain {DEFAULT_IMAGE}, a placeholder for the image: name your image with --image"
             ));
         }
-        print_warnings(&warnings.join("\n")).await;
     }
+    print_warnings(&warnings.join("\n")).await;
     print(rendered).await
 }

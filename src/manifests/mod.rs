@@ -12,7 +12,7 @@ mod workload;
 mod yaml;
 
 pub use account::{Account, OWN};
-pub use policy::{Enforcement, Tenants};
+pub use policy::{Enforcement, NewNodes, Tenants};
 pub use workload::{KeyError, MountError};
 
 use std::time::Duration;
@@ -113,6 +113,20 @@ pub enum RenderError {
         "--toleration-policy has no taint to protect: all rules have the effect PreferNoSchedule, which keeps no pod away"
     )]
     NoBarrier,
+    /// A taint on a Node has an effect.
+    #[error(
+        "--taint-new-nodes cannot add a taint without an effect: set taint.effect in each rule that does not have it: {rules}"
+    )]
+    NoEffect {
+        /// The names of the rules, separated by commas.
+        rules: String,
+    },
+    /// There is no rule without `dryRun`.
+    #[error(
+        "--taint-new-nodes has no taint to add: untaint would not remove the taint of a rule with dryRun; delete dryRun from a \
+         rule, or leave the option out"
+    )]
+    NoNewTaint,
     /// The API server would refuse the policy, and the account would have its permissions without it.
     #[error(
         "the admission policy {policy} is too long: one of its expressions has {length} characters, and the API server \
@@ -147,6 +161,8 @@ pub struct Manifests {
     pub strict_policy: bool,
     /// The policies for the pods of tenants.
     pub tenants: Tenants,
+    /// Which new Nodes a policy gives the taints of the rules.
+    pub taint_new_nodes: Option<NewNodes>,
 }
 
 impl Manifests {
@@ -188,6 +204,11 @@ impl Manifests {
     /// What is valid, but probably does not work in the pods as the configuration says.
     pub fn warnings(&self) -> Result<Vec<String>, RenderError> {
         Ok(warnings::all(self)?)
+    }
+
+    /// What the API server accepts of the part [`Part::Policy`], and what probably does not do what was asked for.
+    pub fn policy_warnings(&self) -> impl Iterator<Item = String> {
+        policy::warnings(self)
     }
 
     fn check_account(&self) -> Result<(), RenderError> {

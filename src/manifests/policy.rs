@@ -1,10 +1,12 @@
-//! Admission policies: what the API server allows of the requests of untaint's account and of tenants.
+//! Admission policies: what the API server allows of the requests of untaint's account and of tenants, and the taints that
+//! it gives to new Nodes.
 //!
 //! `policy/` has one template for each policy, with its CEL: `nodes/own-account.yaml` for an account that is held to
-//! untaint's work, `nodes/shared-account.yaml` for an account with other work, `events.yaml` and `tenants/`. The
-//! expressions use only what Kubernetes 1.30 supports.
+//! untaint's work, `nodes/shared-account.yaml` for an account with other work, `events.yaml`, `tenants/` and `new-nodes/`.
+//! Except for `new-nodes/`, the expressions use only what Kubernetes 1.30 supports.
 
 mod mark;
+mod new_nodes;
 mod rules;
 mod tenants;
 
@@ -13,13 +15,15 @@ use super::{Manifests, RenderError};
 use crate::events::CONTROLLER;
 
 pub(super) use mark::role_rules;
+pub use new_nodes::NewNodes;
+pub(super) use new_nodes::warnings;
 pub use tenants::{Enforcement, Tenants};
 
 /// The longest expression that the API server accepts: `expressionSizeCodePointLimit` in
 /// github.com/google/cel-go/parser.
 pub(super) const MOST_CHARACTERS: usize = 100_000;
 
-/// The policies for the account and the optional ones for tenants, each with its bindings.
+/// The policies for the account, and the optional ones for tenants and for new Nodes, each with its bindings.
 pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
     let mut documents = nodes(manifests)?.to_vec();
     // Other programs in the account's pods may write their own Events.
@@ -27,6 +31,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
         documents.extend(events(manifests)?);
     }
     documents.extend(tenants::documents(manifests)?);
+    documents.extend(new_nodes::documents(manifests)?);
     Ok(documents)
 }
 

@@ -41,6 +41,7 @@ fn all() -> impl Iterator<Item = Manifests> {
             node_names: Some(Enforcement::Warn),
             ..Tenants::default()
         },
+        taint_new_nodes: Some(NewNodes::ExceptKarpenter),
     })
 }
 

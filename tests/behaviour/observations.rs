@@ -1,6 +1,7 @@
 //! Gates that read the API.
 
 mod daemon_sets;
+mod examples;
 mod missing;
 mod quantities;
 mod silence;

@@ -135,6 +135,7 @@ impl Installation {
                 check_node_uid: options.check_node_uid,
                 strict_policy: options.strict_policy,
                 tenants: Tenants::default(),
+                taint_new_nodes: None,
             },
             account,
             directory: TempDir::new().unwrap(),

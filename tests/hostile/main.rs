@@ -1,6 +1,6 @@
 //! What somebody could do with a token of the agent, tried on the real API server with the manifests that the program
-//! makes: nothing but the agent's own work on the one Node; and what tenants could do to slip past the taint. With
-//! `--nocapture`, tables of the requests.
+//! makes: nothing but the agent's own work on the one Node; what tenants could do to slip past the taint; and which
+//! new Nodes get it. With `--nocapture`, tables of the requests.
 
 #![expect(
     clippy::print_stdout,
@@ -12,6 +12,7 @@ mod changes;
 mod events;
 mod installation;
 mod large;
+mod new_nodes;
 mod nodes;
 mod others;
 mod owners;

@@ -9,3 +9,5 @@ mod templates;
 mod tolerations;
 mod trial;
 mod updates;
+
+pub(crate) use scene::{Caller, Scene};

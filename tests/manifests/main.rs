@@ -10,6 +10,7 @@
 mod forms;
 mod image;
 mod labels;
+mod new_nodes;
 mod parts;
 mod permissions;
 mod pods;

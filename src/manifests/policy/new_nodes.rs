@@ -1,0 +1,177 @@
+//! The policy that gives new Nodes their start-up taints. It needs Kubernetes 1.36 (`MutatingAdmissionPolicy` in
+//! k8s.io/apiserver/pkg/features).
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+
+use super::{checked, string};
+use crate::config::Rule;
+use crate::manifests::{Manifests, RenderError};
+use crate::taint::Effect;
+
+/// Which new Nodes get the taints of the rules that select them. The comments below are in `--help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "verbatim")]
+pub enum NewNodes {
+    /// All but those of Karpenter, whose NodePools must list the taints.
+    ExceptKarpenter,
+    /// Those of Karpenter too.
+    All,
+}
+
+/// The policy and its binding, if they are requested.
+pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderError> {
+    let Some(nodes) = manifests.taint_new_nodes else {
+        return Ok(Vec::new());
+    };
+    let not_karpenter = match nodes {
+        NewNodes::ExceptKarpenter => include_str!("new-nodes/not-karpenter.yaml"),
+        NewNodes::All => "",
+    };
+    let name = manifests.account.objects_for("new-nodes");
+    let values = manifests
+        .values()
+        .with("name", &name)
+        .with("notKarpenter", not_karpenter)
+        .with("rules", in_cel(manifests)?);
+    Ok(vec![
+        checked(values.fill(include_str!("new-nodes/policy.yaml")), &name)?,
+        values.fill(include_str!("new-nodes/binding.yaml")),
+    ])
+}
+
+/// The rules whose `nodeSelector` names a label that new Nodes do not have yet, each with the remedy.
+pub(in crate::manifests) fn warnings(manifests: &Manifests) -> impl Iterator<Item = String> {
+    let is_requested = manifests.taint_new_nodes.is_some();
+    let rules = manifests.writing_rules().filter(move |_| is_requested);
+    rules.filter_map(|rule| {
+        let label = rule.node_selector.keys().find(|label| comes_later(label))?;
+        Some(format!(
+            "rule {}: --taint-new-nodes gives new Nodes no taint of this rule, because a Node usually has no label {label} when \
+             its kubelet creates it: select the Nodes by a label in the kubelet's --node-labels",
+            rule.name
+        ))
+    })
+}
+
+/// Whether a kubelet may not set this label (`getForbiddenLabels` in
+/// k8s.io/kubernetes/plugin/pkg/admission/noderestriction), or other programs usually set it: the cloud controller
+/// manager, or Node Feature Discovery.
+fn comes_later(label: &str) -> bool {
+    let Some((domain, name)) = label.split_once('/') else {
+        return false;
+    };
+    let is_in = |parent: &str| {
+        let child = domain.strip_suffix(parent);
+        child.is_some_and(|child| child.is_empty() || child.ends_with('.'))
+    };
+    match (domain, name) {
+        ("kubernetes.io" | "beta.kubernetes.io", "os" | "arch") | ("kubernetes.io", "hostname") => {
+            false
+        }
+        ("node.kubernetes.io", "instance-type") | ("feature.node.kubernetes.io", _) => true,
+        _ if is_in("kubelet.kubernetes.io") || is_in("node.kubernetes.io") => false,
+        _ => is_in("kubernetes.io") || is_in("k8s.io"),
+    }
+}
+
+/// The taints as data in CEL: a line for each key and effect, with the rules that name them.
+fn in_cel(manifests: &Manifests) -> Result<String, RenderError> {
+    let mut same: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    let mut without_effect = Vec::new();
+    for rule in manifests.writing_rules() {
+        match rule.taint.effect {
+            Some(effect) => same
+                .entry((&rule.taint.key, effect.as_str()))
+                .or_default()
+                .push(entry(rule, effect)),
+            None => without_effect.push(rule.name.as_str()),
+        }
+    }
+    if !without_effect.is_empty() {
+        return Err(RenderError::NoEffect {
+            rules: without_effect.join(", "),
+        });
+    }
+    if same.is_empty() {
+        return Err(RenderError::NoNewTaint);
+    }
+    let lines = same.values().map(|rules| format!("[{}]", rules.join(", ")));
+    Ok(lines.collect::<Vec<_>>().join(",\n"))
+}
+
+/// A map of lists of strings, because CEL in Kubernetes has no maps of mixed types.
+fn entry(rule: &Rule, effect: Effect) -> String {
+    let value = rule.taint.value.as_deref();
+    let mut fields = vec![
+        format!("'key': [{}]", string(&rule.taint.key)),
+        format!("'effect': [{}]", string(effect.as_str())),
+    ];
+    fields.extend(
+        value
+            .filter(|value| !value.is_empty())
+            .map(|value| format!("'value': [{}]", string(value))),
+    );
+    // Labels contain no `=`.
+    let labels = rule.node_selector.iter();
+    let labels: Vec<_> = labels
+        .map(|(key, value)| string(&format!("{key}={value}")))
+        .collect();
+    if !labels.is_empty() {
+        fields.push(format!("'nodeSelector': [{}]", labels.join(", ")));
+    }
+    format!("{{{}}}", fields.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_a_kubelet_may_not_set_or_usually_does_not_set_come_later() {
+        for label in [
+            "pool",
+            "example.com/pool",
+            "eks.amazonaws.com/nodegroup",
+            "notkubernetes.io/a",
+            "kubernetes.io/os",
+            "beta.kubernetes.io/arch",
+            "kubernetes.io/hostname",
+            "node.kubernetes.io/pool",
+            "x.node.kubernetes.io/pool",
+            "kubelet.kubernetes.io/pool",
+        ] {
+            assert!(!comes_later(label), "{label}");
+        }
+        for label in [
+            "node-role.kubernetes.io/worker",
+            "node-restriction.kubernetes.io/pool",
+            "topology.kubernetes.io/zone",
+            "failure-domain.beta.kubernetes.io/zone",
+            "node.kubernetes.io/instance-type",
+            "beta.kubernetes.io/instance-type",
+            "feature.node.kubernetes.io/pci-10de.present",
+            "kubernetes.io/role",
+            "k8s.io/a",
+            "a.k8s.io/a",
+        ] {
+            assert!(comes_later(label), "{label}");
+        }
+    }
+
+    /// The expressions for the same Nodes stand in two templates.
+    #[test]
+    fn the_nodes_without_untaint_are_those_that_the_daemon_set_does_not_select() {
+        let of_pods = include_str!("../workload/nodes.yaml");
+        let of_policy = include_str!("new-nodes/policy.yaml");
+        let mut keys: Vec<_> = of_pods.split("- key: ").skip(1).collect();
+        let os = of_pods.split("nodeSelector:\n  ").nth(1).unwrap();
+        keys.push(os);
+        for key in keys {
+            let key = key.split([':', '\n']).next().unwrap();
+            assert!(of_policy.contains(&format!("labels[?'{key}']")), "{key}");
+        }
+        assert_eq!(of_policy.matches("labels[?").count(), 3);
+    }
+}

@@ -1,0 +1,180 @@
+//! The policy that gives new Nodes their taints, as the program writes it and as kustomize renames it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::{NamedTempFile, tempdir};
+use testkit::agent::write_configuration;
+use testkit::cluster::{Cluster, fresh, shared};
+
+use crate::render::{Objects, ROOT, written};
+
+/// What the program writes for these rules, or the error.
+fn with(rules: &str) -> Result<String, String> {
+    let configuration = NamedTempFile::new().unwrap();
+    write_configuration(configuration.path(), rules).unwrap();
+    let file = configuration.path().to_str().unwrap();
+    written(&["--only=policy", "--taint-new-nodes", "--config", file])
+}
+
+#[test]
+fn a_taint_without_an_effect_and_a_configuration_without_taints_are_refused_with_the_remedy() {
+    for (rules, expected) in [
+        (
+            "
+- {name: a, taint: {key: example.com/a}, gates: []}
+- {name: b, taint: {key: example.com/b, effect: NoSchedule}, gates: []}
+- {name: c, taint: {key: example.com/c, value: x}, gates: []}
+- {name: d, taint: {key: example.com/d}, gates: [], dryRun: true}
+",
+            "--taint-new-nodes cannot add a taint without an effect: set taint.effect in each rule that does not have it: a, c",
+        ),
+        (
+            "- {name: a, taint: {key: example.com/a, effect: NoSchedule}, gates: [], dryRun: true}\n",
+            "--taint-new-nodes has no taint to add: untaint would not remove the taint of a rule with dryRun; delete dryRun \
+             from a rule, or leave the option out",
+        ),
+    ] {
+        assert_eq!(with(rules).unwrap_err().trim_end(), expected);
+    }
+}
+
+#[test]
+fn the_policy_says_at_its_head_what_it_needs_and_how_it_is_stopped() {
+    let rules = "- {name: a, taint: {key: example.com/a, effect: NoSchedule}, gates: []}\n";
+    let yaml = with(rules).unwrap();
+    let head = yaml
+        .split("kind: MutatingAdmissionPolicy\n")
+        .next()
+        .unwrap();
+    for text in [
+        "Kubernetes 1.36 or newer",
+        "kubectl delete mutatingadmissionpolicybinding untaint-new-nodes\n",
+    ] {
+        assert!(head.contains(text), "{head}");
+    }
+    assert!(yaml.contains("  policyName: untaint-new-nodes\n"), "{yaml}");
+}
+
+#[test]
+fn a_rule_for_nodes_with_a_label_that_new_nodes_do_not_have_yet_has_a_warning() {
+    let late = "topology.kubernetes.io/zone";
+    let expected = "warning: rule a: --taint-new-nodes gives new Nodes no taint of this rule, because a Node usually has no \
+                    label topology.kubernetes.io/zone when its kubelet creates it: select the Nodes by a label in the \
+                    kubelet's --node-labels\n";
+    for (label, more, expected) in [
+        (late, &["--taint-new-nodes"][..], expected),
+        (late, &["--taint-new-nodes", "--only=policy"], expected),
+        (late, &["--taint-new-nodes", "--only=workload"], ""),
+        (late, &[], ""),
+        ("example.com/pool", &["--taint-new-nodes"], ""),
+    ] {
+        let configuration = NamedTempFile::new().unwrap();
+        let rule = format!(
+            "- {{name: a, taint: {{key: a, effect: NoSchedule}}, nodeSelector: {{{label}: a}}, gates: []}}\n"
+        );
+        write_configuration(configuration.path(), &rule).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_untaint"))
+            .args(["manifests", "--image=registry.internal/untaint", "--config"])
+            .arg(configuration.path())
+            .args(more)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said, expected, "{label} {more:?}");
+    }
+}
+
+/// Kustomize does not know the field `policyName` of this binding.
+#[tokio::test]
+async fn with_the_configuration_in_the_documents_kustomize_renames_the_policy_in_its_binding() {
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let documents = fs::read_to_string(Path::new(ROOT).join("docs/manifests.md")).unwrap();
+    let (_, names) = documents.split_once("# policy-names.yaml\n").unwrap();
+    let (names, _) = names.split_once("```").unwrap();
+    let rules = "- {name: a, taint: {key: example.com/a, effect: NoSchedule}, gates: []}\n";
+    let yaml = with(rules).unwrap();
+    for (fields, bound) in [
+        ("", "untaint-new-nodes"),
+        (
+            "configurations: [policy-names.yaml]\n",
+            "pre-untaint-new-nodes",
+        ),
+    ] {
+        let objects = renamed(cluster, &yaml, names, fields).await;
+        let policy = objects.one("MutatingAdmissionPolicy");
+        assert_eq!(policy["metadata"]["name"], "pre-untaint-new-nodes");
+        let binding = objects.one("MutatingAdmissionPolicyBinding");
+        assert_eq!(binding["metadata"]["name"], "pre-untaint-new-nodes");
+        assert_eq!(binding["spec"]["policyName"], bound);
+        let validating = objects.one("ValidatingAdmissionPolicyBinding");
+        assert_eq!(validating["spec"]["policyName"], "pre-untaint");
+    }
+}
+
+/// With a prefix and these fields of a kustomization.
+async fn renamed(cluster: &Cluster, yaml: &str, names: &str, fields: &str) -> Objects {
+    let directory = tempdir().unwrap();
+    let kustomization = format!("resources: [untaint.yaml]\nnamePrefix: pre-\n{fields}");
+    for (name, text) in [
+        ("untaint.yaml", yaml),
+        ("policy-names.yaml", names),
+        ("kustomization.yaml", &kustomization),
+    ] {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    Objects::of(cluster, directory.path()).await
+}
+
+/// Kubernetes before 1.36 does not have it, or has it in another version.
+#[tokio::test]
+async fn a_server_without_this_kind_of_policy_takes_everything_else_and_says_what_it_does_not_know()
+{
+    let Some(newest) = shared().await else {
+        return;
+    };
+    let all = "mutatingadmissionpolicies mutatingadmissionpolicybindings";
+    let served = ["get", "--raw", "/apis/admissionregistration.k8s.io/v1"];
+    let is_served = newest
+        .kubectl(&served)
+        .await
+        .unwrap()
+        .contains("\"mutatingadmissionpolicies\"");
+    let off: Vec<_> = all
+        .split(' ')
+        .map(|kind| format!("admissionregistration.k8s.io/v1/{kind}=false"))
+        .collect();
+    let off = format!("--runtime-config={}", off.join(","));
+    let flags = [
+        off.as_str(),
+        "--feature-gates=MutatingAdmissionPolicy=false",
+    ];
+    let flags = if is_served { &flags[..] } else { &[] };
+    let Some(cluster) = fresh(flags).await else {
+        return;
+    };
+    let configuration = NamedTempFile::new().unwrap();
+    let rules = "- {name: a, taint: {key: example.com/a, effect: NoSchedule}, gates: []}\n";
+    write_configuration(configuration.path(), rules).unwrap();
+    let file = configuration.path().to_str().unwrap();
+    let yaml = written(&["--taint-new-nodes", "--config", file]).unwrap();
+    let error = format!("{:#}", cluster.apply(&yaml).await.unwrap_err());
+    for kind in ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"] {
+        let expected = format!(
+            "no matches for kind \"{kind}\" in version \"admissionregistration.k8s.io/v1\""
+        );
+        assert!(error.contains(&expected), "{error}");
+    }
+    for object in [
+        "validatingadmissionpolicybinding",
+        "daemonset",
+        "clusterrolebinding",
+    ] {
+        let get = ["get", object, "untaint", "--namespace", "untaint"];
+        cluster.kubectl(&get).await.unwrap();
+    }
+}
