@@ -4,7 +4,6 @@ mod config;
 mod endings;
 mod files;
 mod node_name;
-mod warnings;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
