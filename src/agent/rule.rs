@@ -35,6 +35,8 @@ pub(super) struct RuleRunner {
     allowance: TokenBucket,
     /// For long waits, deadlines, fights, and changes that are undone or denied, which are rare and important.
     rare_allowance: TokenBucket,
+    /// Two webhooks that deny in turn have another message each time.
+    denial_allowance: TokenBucket,
 }
 
 impl RuleRunner {
@@ -54,6 +56,7 @@ impl RuleRunner {
             last_put_back: None,
             allowance: TokenBucket::LOG_LINES,
             rare_allowance: TokenBucket::LOG_LINES,
+            denial_allowance: TokenBucket::LOG_LINES,
         }
     }
 
@@ -252,8 +255,7 @@ impl RuleRunner {
             | RuleEvent::Deadline { .. }
             | RuleEvent::Fight
             | RuleEvent::Undone { .. } => self.rare_allowance.try_take(now),
-            // Two webhooks that deny in turn have another message each time.
-            RuleEvent::Denied(denied) => denied.first && self.rare_allowance.try_take(now),
+            RuleEvent::Denied(denied) => denied.first && self.denial_allowance.try_take(now),
             // The agent's own changes are limited themselves.
             RuleEvent::Removed { .. }
             | RuleEvent::RemovedUnanswered { .. }

@@ -23,14 +23,14 @@ pub struct SourceFile {
     pub text: String,
 }
 
-/// Readings of files that another program is writing.
+/// The limit of the readings of files that change all the time.
 const MOST_READINGS: usize = 10;
 
 /// Reads the files that `paths` name: a file, a directory, which stands for its files `*.yaml` and `*.yml` in the order
 /// of their names, or `-` for standard input. Hidden files do not count, nor do the files of directories below.
 ///
 /// Several files may be replaced while they are read, as those of a mounted ConfigMap are. So they are read again until two
-/// readings have the same result.
+/// readings have the same result, unless one of them is standard input, which can be read only once.
 ///
 /// The error has every file that cannot be read. A file, and all together, have at most 1 MiB.
 pub fn read_files(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {
@@ -42,11 +42,12 @@ pub fn read_files(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {
     for _ in 1..MOST_READINGS {
         let again = read_once(paths);
         if again == last {
-            break;
+            return last;
         }
         last = again;
     }
-    last
+    let message = "changes again and again while untaint reads it; try again";
+    Err(Problems::of_files(vec![(names(paths), message.into())]))
 }
 
 fn read_once(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Problems> {

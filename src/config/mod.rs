@@ -36,12 +36,15 @@ pub const API_VERSION: &str = "untaint/v1alpha1";
 /// `kind` of the file.
 pub const KIND: &str = "UntaintConfiguration";
 
-/// Objects of the API that may have a configuration in them, by their `kind`, and what they are.
+/// Objects of the API that may have a configuration in them, by their `kind`, and what to use of them.
 const AROUND: [(&str, &str); 4] = [
-    ("ConfigMap", "ConfigMap"),
-    ("ConfigMapList", "list of ConfigMaps"),
-    ("List", "list of objects"),
-    ("Secret", "Secret"),
+    ("ConfigMap", "the text under data, not the ConfigMap"),
+    (
+        "ConfigMapList",
+        "the text under data of one ConfigMap, not the list",
+    ),
+    ("List", "the text under data of one ConfigMap, not the list"),
+    ("Secret", "the decoded text under data, not the Secret"),
 ];
 
 /// The configuration of untaint: which taints it removes from its own Node, and when.
@@ -148,11 +151,9 @@ impl<'t> Joined<'t> {
             // It may be another file by mistake, such as a token or a key.
             return root.secret().mismatch("a mapping");
         }
-        for (name, around) in AROUND {
+        for (name, text) in AROUND {
             if let Some(kind) = root.get("kind").filter(|kind| kind.is(name)) {
-                kind.report(format!(
-                    "is {name}: give untaint the text under data, not the {around}"
-                ));
+                kind.report(format!("is {name}: give untaint {text}"));
                 return None;
             }
         }

@@ -79,7 +79,7 @@ type RuleHistogram = (
 const HISTOGRAMS: [RuleHistogram; 2] = [
     (
         "untaint_rule_seen_to_removed_seconds",
-        "Time from when untaint first saw a taint to when untaint removed it.",
+        "Time from when untaint first saw a taint to when untaint removed it, or saw that it was gone after a removal without an answer.",
         &SEEN_BUCKETS,
         |event| match event {
             RuleEvent::Removed { since_seen, .. } | RuleEvent::RemovedUnanswered { since_seen } => {

@@ -36,7 +36,7 @@ impl Left {
                 "untaint put the taint back, and the rule is a dry run now: the taint stays until you remove it or delete dryRun"
             }
             Self::NotSelected => {
-                "nodeSelector of the rule does not select this Node, and no other rule removes the taint, so the taint stays"
+                "nodeSelector of the rule does not select this Node, and no other rule removes the taint, so the taint stays: correct nodeSelector or the labels of the Node, unless another program removes the taint"
             }
         }
     }

@@ -81,8 +81,14 @@ impl PutBacks {
             };
             let rule = rules.iter().find(puts_back);
             if let Some((rule, matcher)) = rule.zip(TaintMatcher::exactly(taint)) {
-                // One without an answer has not taken effect if it is sent again.
-                self.known.retain(|known| known.taint != *taint);
+                let is_it = |known: &PutBack| known.uid == change.uid && known.matcher == matcher;
+                let is_unanswered =
+                    |known: &PutBack| is_it(known) && known.evidence == Evidence::Unanswered;
+                // It may have taken effect: only the Node shows that, whatever the answer is this time.
+                if self.known.iter().any(is_unanswered) {
+                    continue;
+                }
+                self.known.retain(|known| !is_it(known));
                 self.known.push(PutBack {
                     uid: change.uid.clone(),
                     rule: rule.rule().name.clone(),

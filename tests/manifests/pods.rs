@@ -86,7 +86,7 @@ async fn every_form_has_one_image_and_it_is_of_this_version() {
     assert_eq!(images, BTreeSet::from([expected.to_owned()]));
 }
 
-/// cloudwatch-agent-operator#183, ebs-csi#488 (D21): a pod of a DaemonSet that is created there stays Pending for ever.
+/// cloudwatch-agent-operator#183, ebs-csi#488 (D21): a pod of a DaemonSet that is created there stays Pending forever.
 #[tokio::test]
 async fn no_pod_is_created_for_a_node_that_is_not_a_machine() {
     let Some(cluster) = shared().await else {

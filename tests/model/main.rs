@@ -27,7 +27,7 @@ use world::{Totals, World};
 const CASES: u32 = 500;
 
 #[test]
-fn no_history_has_a_wrong_write_or_too_many_or_leaves_a_taint_for_ever() {
+fn no_history_has_a_wrong_write_or_too_many_or_leaves_a_taint_forever() {
     let regressions = FileFailurePersistence::Direct("tests/model/regressions.txt");
     let mut config = Config {
         failure_persistence: Some(Box::new(regressions)),

@@ -272,7 +272,7 @@ impl World {
         while self.agent.pending.is_some() || self.is_left() {
             let answer_at = self.sent.map(|sent| (sent + ROUND_TRIP).max(self.now));
             let next = answer_at.into_iter().chain(self.wake).min();
-            self.now = next.expect("a taint is there for ever").max(self.now);
+            self.now = next.expect("a taint is there forever").max(self.now);
             if answer_at.is_some_and(|at| at <= self.now) {
                 self.answer(Fate::Served);
             }

@@ -20,7 +20,7 @@ use follow::follow_objects;
 /// The outcome of an observation of the Node itself.
 pub(super) struct NodeOutcome {
     pub(super) outcome: Outcome,
-    /// For how long, if the Node does not change; `None` is for ever.
+    /// For how long, if the Node does not change; `None` is forever.
     pub(super) valid_for: Option<Duration>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn observe_node(
     })
 }
 
-/// Watches objects other than the Node for ever, and reports changes.
+/// Watches objects other than the Node forever, and reports changes.
 pub(super) async fn follow(spec: Observation, context: GateContext, mut reporter: Reporter) {
     let (Some(api), Some(node)) = (context.api.clone(), context.node_name.clone()) else {
         return reporter.report(&without_api_server()).await;

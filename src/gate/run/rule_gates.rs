@@ -128,7 +128,7 @@ impl RuleGates {
     }
 
     /// Starts each gate for which it is time, and stops each one that must wait for others. Evaluates the checks of `node`
-    /// itself, and returns for how long the results are valid if the Node does not change; `None` is for ever.
+    /// itself, and returns for how long the results are valid if the Node does not change; `None` is forever.
     fn follow_order(&mut self, now: Instant, node: Option<&NodeSnapshot>) -> Option<Duration> {
         let (round, clock) = (self.round?, Timestamp::now());
         let mut valid_for = None;

@@ -141,7 +141,7 @@ impl GateRunner {
     }
 
     /// Evaluates the checks of the Node itself. Returns for how long the result is valid if the Node does not change;
-    /// `None` is for ever.
+    /// `None` is forever.
     pub(super) fn observe_node(
         &mut self,
         now: Instant,

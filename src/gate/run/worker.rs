@@ -15,7 +15,7 @@ use crate::rate_limit::TokenBucket;
 /// Their rate is limited and not their number: an event without an evaluation would leave a gate open whose file is gone.
 const EARLY: TokenBucket = TokenBucket::new(20, Duration::from_millis(50));
 
-/// Evaluates `spec` for ever, and reports changes. A file that changes is evaluated before the period is over; the period
+/// Evaluates `spec` forever, and reports changes. A file that changes is evaluated before the period is over; the period
 /// is the fallback where file events do not arrive.
 pub(super) async fn run(
     spec: Probe,

@@ -214,13 +214,22 @@ fn a_put_back_without_an_answer_is_known_once_its_taint_is_seen() {
 #[test]
 fn a_put_back_that_is_tried_again_after_a_lost_answer_is_known_once() {
     let on_node = node("u", &["t"]);
-    let (mut put_backs, change) = sent();
-    put_backs.answered(&change, &Err(ApiError::Transport("reset".into())));
-    put_backs.sent(&change, [&state(rule("one", "t"))].into_iter());
-    put_backs.answered(&change, &Ok(on_node.clone()));
-    assert_eq!(left(&mut put_backs, &on_node, vec![]), [Left::Orphaned]);
-    let taken_off = put_backs.answered(&take_off(), &Ok(node("u", &[])));
-    assert_eq!(taken_off.len(), 1);
+    // The server refuses the second one, because the first one has taken effect.
+    let refused = ApiError::Refused {
+        code: 422,
+        message: "the taint is there".into(),
+        detailed: false,
+        retry_after: None,
+    };
+    for second in [Ok(on_node.clone()), Err(refused)] {
+        let (mut put_backs, change) = sent();
+        put_backs.answered(&change, &Err(ApiError::Transport("reset".into())));
+        put_backs.sent(&change, [&state(rule("one", "t"))].into_iter());
+        put_backs.answered(&change, &second);
+        assert_eq!(left(&mut put_backs, &on_node, vec![]), [Left::Orphaned]);
+        let taken_off = put_backs.answered(&take_off(), &Ok(node("u", &[])));
+        assert_eq!(taken_off.len(), 1);
+    }
 }
 
 #[test]

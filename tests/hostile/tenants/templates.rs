@@ -105,7 +105,7 @@ async fn who_makes_or_changes_a_template_of_pods_that_would_be_refused_is_warned
             let mut made = scene.post(Caller::Admin, uri, &harmless).await;
             made.assert_accepted();
 
-            // Only a Job's template is what it was for ever.
+            // Only a Job's template is what it was forever.
             if uri.ends_with("/jobs") {
                 continue;
             }

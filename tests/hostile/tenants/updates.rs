@@ -120,7 +120,7 @@ async fn a_pod_that_slipped_past_before_can_change_but_not_so_that_it_slips_past
     }
 }
 
-/// The server gives an expression only so much work, and a pod whose finalizers cannot go would be there for ever.
+/// The server gives an expression only so much work, and a pod whose finalizers cannot go would be there forever.
 #[tokio::test]
 async fn however_many_tolerations_a_pod_has_its_finalizers_can_go() {
     let Some(scene) = refusing().await else {

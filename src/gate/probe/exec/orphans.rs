@@ -211,7 +211,7 @@ fn group_of(process: &str) -> Option<Pid> {
     Pid::from_raw(fields.split_whitespace().nth(2)?.parse().ok()?)
 }
 
-/// Sweeps at each death of a child, for ever: processes that lose their parent while a check runs, or that no check
+/// Sweeps at each death of a child, forever: processes that lose their parent while a check runs, or that no check
 /// started, must not stay zombies.
 pub(crate) async fn reap_orphans() -> io::Error {
     // Listens before it sweeps, so that it misses no death.
