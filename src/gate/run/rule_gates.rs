@@ -37,19 +37,28 @@ impl RuleGates {
         }
     }
 
-    /// The gates of another version of the rule. Unchanged gates continue; new ones rest until the next [`Self::run`].
-    pub fn reconfigure(&mut self, rule: &Rule) {
+    /// The gates of another version of the rule. New gates, and those that directly or indirectly wait for new ones, rest until
+    /// the next [`Self::run`]. The others continue.
+    pub fn reconfigure(&mut self, now: Instant, rule: &Rule) {
         self.context.taints = rule.taints().collect();
         let mut known = std::mem::take(&mut self.gates);
         let gates = rule.gates.iter().map(|spec| {
             let unchanged = known.iter().position(|gate| gate.spec == *spec);
             unchanged.map_or_else(
-                || GateRunner::new(&rule.name, spec),
-                |index| known.swap_remove(index),
+                || (GateRunner::new(&rule.name, spec), true),
+                |index| (known.swap_remove(index), false),
             )
         });
-        self.gates = gates.collect();
+        let mut begins: Vec<bool>;
+        (self.gates, begins) = gates.unzip();
         self.order = Order::of(&rule.gates);
+        for index in self.order.sequence() {
+            // What the gate found is from before the new one was open.
+            if self.order.before(*index).iter().any(|other| begins[*other]) {
+                self.gates[*index].rest(now);
+                begins[*index] = true;
+            }
+        }
     }
 
     /// In the order of the configuration.
