@@ -84,7 +84,7 @@ impl RuleGates {
 
     /// Whether each has been evaluated in this round.
     pub fn are_evaluated(&self) -> bool {
-        self.gates.iter().all(GateRunner::is_evaluated)
+        self.gates.iter().all(GateRunner::is_known)
     }
 
     /// Whether all would be open if each unknown observation were open.
@@ -145,7 +145,12 @@ impl RuleGates {
             let before = self.order.before(*index).iter();
             let before = before.map(|other| &self.gates[*other]);
             let not_open = before.filter(|gate| gate.status.state != State::Open);
-            let reason = reason_to_wait(not_open.map(|gate| gate.spec.name()));
+            let not_open: Vec<_> = not_open.collect();
+            // Without the API server, the rule is not open anyway, and a gate that starts again would lose its counts.
+            let goes_on = self.gates[*index].is_running_in(round)
+                && !not_open.iter().any(|gate| gate.is_closed_or_waits());
+            let names = not_open.iter().map(|gate| gate.spec.name());
+            let reason = reason_to_wait(names).filter(|_| !goes_on);
             let gate = &mut self.gates[*index];
             match reason {
                 Some(reason) => gate.wait(now, round, reason),

@@ -99,6 +99,11 @@ async fn a_gate_is_not_asked_while_one_before_it_is_not_open_whatever_the_order_
         (Some("a b c"), "ooo", State::Open),
         (Some("a c"), "wco", State::Closed),
         (Some("a b c"), "ooo", State::Open),
+        // A gate that runs goes on.
+        (None, "uuu", State::Unknown),
+        (Some("a b c"), "ooo", State::Open),
+        (None, "uuu", State::Unknown),
+        (Some("b c"), "wwc", State::Closed),
         (None, "wwu", State::Unknown),
     ] {
         scene.run(0, labels);
@@ -301,5 +306,27 @@ async fn what_gates_found_does_not_count_once_another_version_replaces_a_gate_be
         while scene.states() != "oooo" {
             scene.update().await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_gate_goes_on_while_one_before_it_cannot_be_asked() {
+    let gates = format!("{CHAIN}, {{name: a, nodeLabel: {{key: a}}}}");
+    let mut scene = with_slow_probes(&gates, "a", "oooo").await;
+    // Each row is a Node after the one before, and its round.
+    for (round, labels, states) in [
+        (0, None, "ooou"),
+        (0, Some("a"), "oooo"),
+        (0, None, "ooou"),
+        (0, Some(""), "wwoc"),
+        // It does not begin then.
+        (0, None, "wwou"),
+        (0, Some("a"), "wuoo"),
+        (0, None, "wuou"),
+        // What ran in the round before does not go on.
+        (1, None, "wwuu"),
+    ] {
+        scene.run(round, labels);
+        assert_eq!(scene.states(), states, "{round} {labels:?}");
     }
 }
