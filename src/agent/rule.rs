@@ -68,7 +68,7 @@ impl RuleRunner {
         if self.state.rule().publish_condition != rule.publish_condition {
             self.publication = Publication::default();
         }
-        self.gates.reconfigure(&rule);
+        self.gates.reconfigure(now, &rule);
         self.state.reconfigure(now, rule, self.gates.state());
     }
 

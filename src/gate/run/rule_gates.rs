@@ -37,19 +37,28 @@ impl RuleGates {
         }
     }
 
-    /// The gates of another version of the rule. Unchanged gates continue; new ones rest until the next [`Self::run`].
-    pub fn reconfigure(&mut self, rule: &Rule) {
+    /// The gates of another version of the rule. New gates, and those that directly or indirectly wait for new ones, rest until
+    /// the next [`Self::run`]. The others continue.
+    pub fn reconfigure(&mut self, now: Instant, rule: &Rule) {
         self.context.taints = rule.taints().collect();
         let mut known = std::mem::take(&mut self.gates);
         let gates = rule.gates.iter().map(|spec| {
             let unchanged = known.iter().position(|gate| gate.spec == *spec);
             unchanged.map_or_else(
-                || GateRunner::new(&rule.name, spec),
-                |index| known.swap_remove(index),
+                || (GateRunner::new(&rule.name, spec), true),
+                |index| (known.swap_remove(index), false),
             )
         });
-        self.gates = gates.collect();
+        let mut begins: Vec<bool>;
+        (self.gates, begins) = gates.unzip();
         self.order = Order::of(&rule.gates);
+        for index in self.order.sequence() {
+            // What the gate found is from before the new one was open.
+            if self.order.before(*index).iter().any(|other| begins[*other]) {
+                self.gates[*index].rest(now);
+                begins[*index] = true;
+            }
+        }
     }
 
     /// In the order of the configuration.
@@ -75,7 +84,7 @@ impl RuleGates {
 
     /// Whether each has been evaluated in this round.
     pub fn are_evaluated(&self) -> bool {
-        self.gates.iter().all(GateRunner::is_evaluated)
+        self.gates.iter().all(GateRunner::is_known)
     }
 
     /// Whether all would be open if each unknown observation were open.
@@ -136,7 +145,12 @@ impl RuleGates {
             let before = self.order.before(*index).iter();
             let before = before.map(|other| &self.gates[*other]);
             let not_open = before.filter(|gate| gate.status.state != State::Open);
-            let reason = reason_to_wait(not_open.map(|gate| gate.spec.name()));
+            let not_open: Vec<_> = not_open.collect();
+            // Without the API server, the rule is not open anyway, and a gate that starts again would lose its counts.
+            let goes_on = self.gates[*index].is_running_in(round)
+                && !not_open.iter().any(|gate| gate.is_closed_or_waits());
+            let names = not_open.iter().map(|gate| gate.spec.name());
+            let reason = reason_to_wait(names).filter(|_| !goes_on);
             let gate = &mut self.gates[*index];
             match reason {
                 Some(reason) => gate.wait(now, round, reason),

@@ -39,7 +39,7 @@ pub(super) struct GateRunner {
     /// The round under way; `None` at rest.
     round: Option<u64>,
     /// Whether every check has been evaluated in this round, or the gate has waited for others.
-    is_evaluated: bool,
+    is_known: bool,
     /// In the round under way.
     pub(super) opening: Opening,
     pub(super) status: GateStatus,
@@ -80,7 +80,7 @@ impl GateRunner {
             locks: checks.iter().map(|_| ProbeLock::default()).collect(),
             phase: Phase::AtRest,
             round: None,
-            is_evaluated: false,
+            is_known: false,
             opening: Opening::default(),
             log_lines: TokenBucket::LOG_LINES,
         }
@@ -131,7 +131,7 @@ impl GateRunner {
         if self.round.replace(round) != Some(round) {
             self.stop(Phase::AtRest);
             self.opening = Opening::default();
-            self.is_evaluated = false;
+            self.is_known = false;
         }
     }
 
@@ -176,8 +176,16 @@ impl GateRunner {
 
     /// Whether there has been something to say of it in this round: every check has been evaluated, or it waits for gates
     /// that have.
-    pub(super) fn is_evaluated(&self) -> bool {
-        self.is_evaluated
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    pub(super) fn is_running_in(&self, round: u64) -> bool {
+        self.round == Some(round) && matches!(self.phase, Phase::Running(_))
+    }
+
+    pub(super) fn is_closed_or_waits(&self) -> bool {
+        self.status.state == State::Closed || matches!(self.phase, Phase::Waiting(_))
     }
 
     /// Nothing is known against a gate that waits: it depends on the gates that it waits for.
@@ -198,7 +206,7 @@ impl GateRunner {
         let outcome = self.outcome();
         let is_evaluated = self.outcomes.iter().all(Outcome::is_evaluated);
         self.opening.observe(now, outcome.is_open(), is_evaluated);
-        self.is_evaluated |= is_evaluated || matches!(self.phase, Phase::Waiting(_));
+        self.is_known |= is_evaluated || matches!(self.phase, Phase::Waiting(_));
         let changed = self.status.state != outcome.state();
         if !changed && self.status.message == outcome.message() {
             return;

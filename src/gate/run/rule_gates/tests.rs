@@ -99,6 +99,11 @@ async fn a_gate_is_not_asked_while_one_before_it_is_not_open_whatever_the_order_
         (Some("a b c"), "ooo", State::Open),
         (Some("a c"), "wco", State::Closed),
         (Some("a b c"), "ooo", State::Open),
+        // A gate that runs goes on.
+        (None, "uuu", State::Unknown),
+        (Some("a b c"), "ooo", State::Open),
+        (None, "uuu", State::Unknown),
+        (Some("b c"), "wwc", State::Closed),
         (None, "wwu", State::Unknown),
     ] {
         scene.run(0, labels);
@@ -255,10 +260,73 @@ async fn in_another_version_of_the_rule_gates_follow_its_order() {
     let version = rule(
         "{name: a, nodeLabel: {key: other}}, {name: b, nodeLabel: {key: b}, after: [a]}, {name: c, nodeLabel: {key: c}}",
     );
-    scene.gates.reconfigure(&version);
+    scene.gates.reconfigure(Instant::now(), &version);
     assert_eq!(scene.gates.state(), State::Unknown);
     scene.run(0, Some("a b c"));
     assert_eq!(scene.states(), "cwo");
     scene.run(0, Some("other b c"));
     assert_eq!(scene.states(), "ooo");
+}
+
+/// The gates of a rule whose files exist. The next evaluation of each is an hour away.
+async fn with_slow_probes(gates: &str, labels: &str, states: &str) -> Scene {
+    let mut scene = Scene::new(gates);
+    scene.run(0, Some(labels));
+    while scene.states() != states {
+        scene.update().await;
+    }
+    scene
+}
+
+const CHAIN: &str = "{name: c, file: {path: /}, periodSeconds: 3600, after: [b]}, \
+                     {name: b, file: {path: /}, periodSeconds: 3600, after: [a]}, \
+                     {name: d, file: {path: /}, periodSeconds: 3600}";
+
+#[tokio::test]
+async fn what_gates_found_does_not_count_once_another_version_replaces_a_gate_before_them() {
+    let gates = |label: &str| format!("{CHAIN}, {{name: a, nodeLabel: {{key: {label}}}}}");
+    let mut scene = with_slow_probes(&gates("a"), "a", "oooo").await;
+    let reconfigure = |scene: &mut Scene, label| {
+        let version = rule(&gates(label));
+        scene.gates.reconfigure(Instant::now(), &version);
+    };
+    reconfigure(&mut scene, "a");
+    assert_eq!(scene.states(), "oooo", "nothing has changed");
+    // The new one is open, closed or unknown when it is first asked.
+    for (label, labels, states) in [
+        ("other", Some("a other"), "wuoo"),
+        ("a", Some("other"), "wwoc"),
+        ("other", None, "wwou"),
+    ] {
+        reconfigure(&mut scene, label);
+        assert_eq!(scene.states(), "uuou", "{label} {labels:?}");
+        scene.run(0, labels);
+        assert_eq!(scene.states(), states, "{label} {labels:?}");
+        scene.run(0, Some("a other"));
+        while scene.states() != "oooo" {
+            scene.update().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gate_goes_on_while_one_before_it_cannot_be_asked() {
+    let gates = format!("{CHAIN}, {{name: a, nodeLabel: {{key: a}}}}");
+    let mut scene = with_slow_probes(&gates, "a", "oooo").await;
+    // Each row is a Node after the one before, and its round.
+    for (round, labels, states) in [
+        (0, None, "ooou"),
+        (0, Some("a"), "oooo"),
+        (0, None, "ooou"),
+        (0, Some(""), "wwoc"),
+        // It does not begin then.
+        (0, None, "wwou"),
+        (0, Some("a"), "wuoo"),
+        (0, None, "wuou"),
+        // What ran in the round before does not go on.
+        (1, None, "wwuu"),
+    ] {
+        scene.run(round, labels);
+        assert_eq!(scene.states(), states, "{round} {labels:?}");
+    }
 }
