@@ -16,7 +16,7 @@ impl Quantity {
     pub(crate) const ZERO: Self = Self(0);
 
     /// `None` if the text is no quantity. As in Kubernetes, what is smaller than the smallest unit is rounded up. What is
-    /// too large for the number becomes the largest number.
+    /// too large for the number, or has too many digits, becomes the largest number.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let is_number = |c: char| c.is_ascii_digit() || c == '.';
@@ -34,13 +34,14 @@ impl Quantity {
         let digits = format!("{whole}{kept}");
         let digits = digits.trim_start_matches('0');
         let magnitude = match digits.parse::<i128>() {
-            _ if digits.is_empty() => i128::from(kept != fraction),
-            Ok(digits) => digits.saturating_add(i128::from(kept != fraction)),
-            Err(_) => i128::MAX,
+            _ if digits.is_empty() => Some(i128::from(kept != fraction)),
+            Ok(digits) => digits.checked_add(i128::from(kept != fraction)),
+            Err(_) => None,
         };
         let places = i32::try_from(kept.len()).unwrap_or_default();
         let power = power.saturating_add(ONE - places);
-        let magnitude = shifted(magnitude.saturating_mul(factor), power);
+        let magnitude = magnitude.and_then(|magnitude| magnitude.checked_mul(factor));
+        let magnitude = magnitude.map_or(i128::MAX, |magnitude| shifted(magnitude, power));
         let is_negative = text.starts_with('-');
         Some(Self(if is_negative { -magnitude } else { magnitude }))
     }
@@ -152,6 +153,8 @@ mod tests {
             "1Ei",
             "7Ei",
             "9223372036854775807",
+            "200000000000000000000",
+            "1000000000000000000000.000000000000000001",
         ];
         let values: Vec<_> = ordered
             .iter()
@@ -160,8 +163,16 @@ mod tests {
         assert!(values.is_sorted_by(|one, other| one < other), "{values:?}");
         // What is too large for the number.
         let most = Quantity::parse("1e999999999").unwrap();
-        assert!(values.iter().all(|value| *value < most));
-        assert!(Quantity::parse(&"9".repeat(60)) >= Some(most));
+        let (too_long, shorter) = values.split_last().unwrap();
+        assert!(shorter.iter().all(|value| *value < most));
+        assert_eq!(*too_long, most);
+        for text in [
+            "9".repeat(60).as_str(),
+            "200000000000000000000.0000000000000000001",
+            "2000000000.000000000000000001Ei",
+        ] {
+            assert_eq!(Quantity::parse(text), Some(most), "{text}");
+        }
     }
 
     #[test]

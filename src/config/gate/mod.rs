@@ -203,6 +203,9 @@ impl Gate {
                 if let Some(condition) = check.get("nodeCondition") {
                     node_condition::warn_if_unstable(&condition);
                 }
+                if let Some(pods) = check.get("pods") {
+                    pods::warn_if_unstable(&pods);
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::ObservedObject;
 use crate::config::labels;
-use crate::config::read::Cursor;
+use crate::config::read::{Cursor, Value};
 use crate::syntax::{DNS_LABEL, DNS_SUBDOMAIN, Each, Form};
 
 /// Pods on this node: one that is ready or, with `every` or `daemonSets`, those of DaemonSets.
@@ -68,6 +68,17 @@ pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
             newest_revision,
         }))
     })
+}
+
+/// Warns about `every: true` of a rule without `stableFor`, in the mapping that stands `at`.
+pub(super) fn warn_if_unstable(at: &Cursor<'_>) {
+    if let Some(every) = at.get("every")
+        && matches!(every.value(), Value::Bool(true))
+    {
+        every.warn_key(
+            "opens the gate before all pods exist; set stableFor in the rule, and name the important DaemonSets in daemonSets",
+        );
+    }
 }
 
 fn read_labels(field: &Cursor<'_>) -> Option<BTreeMap<String, String>> {

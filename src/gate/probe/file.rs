@@ -85,16 +85,20 @@ fn content(expected: &FileCheck, metadata: &Metadata, beginning: &[u8]) -> Resul
         ));
     }
     match contains {
-        Some(text) if !String::from_utf8_lossy(beginning).contains(text) => {
-            Err(if beginning.len() as u64 == SEARCHED_BYTES {
-                "does not have the text of contains in its first MiB"
-            } else {
-                "does not have the text of contains"
-            }
-            .into())
+        Some(text) if !has(beginning, text) => Err(if beginning.len() as u64 == SEARCHED_BYTES {
+            "does not have the text of contains in its first MiB"
+        } else {
+            "does not have the text of contains"
         }
+        .into()),
         _ => Ok(()),
     }
+}
+
+/// Whether the text is in the bytes, which can be of a binary file. The text is UTF-8, so each occurrence is within one
+/// part that is UTF-8.
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.utf8_chunks().any(|part| part.valid().contains(text))
 }
 
 /// What was found, without the time and the size, which can change at each look.

@@ -119,7 +119,7 @@ fn a_condition_that_may_be_missing_in_a_rule_without_stable_for_has_a_warning() 
         let rule = format!(
             "- name: a\n  taint: {{key: example.com/a}}\n  gates: [{{name: f, file: {{path: /x}}}},\n{{name: c, {gate}}}]\n  {stable_for}\n"
         );
-        testkit::agent::write_configuration(Path::new(file), &rule).unwrap();
+        write_configuration(file.as_ref(), &rule).unwrap();
         let output = untaint(&["config", "validate", file], &[]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let expected = place.map_or(String::new(), |place| format!(
@@ -128,4 +128,47 @@ fn a_condition_that_may_be_missing_in_a_rule_without_stable_for_has_a_warning() 
         ));
         assert_eq!(text(&output.stderr), expected);
     }
+}
+
+#[test]
+fn every_daemon_set_in_a_rule_without_stable_for_has_a_warning() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("config.yaml");
+    let file = file.to_str().unwrap();
+    let every = "pods: {namespace: a, every: true}";
+    let both = "pods: {namespace: a, every: true, daemonSets: [b]}";
+    for (gate, stable_for, place) in [
+        (every, "", Some("7:32: rules[0].gates[1].pods")),
+        (every, "stableFor: 0s", Some("7:32: rules[0].gates[1].pods")),
+        (every, "stableFor: 5s", None),
+        (both, "", Some("7:32: rules[0].gates[1].pods")),
+        (both, "stableFor: 5s", None),
+        (
+            "anyOf: [{name: b, pods: {namespace: a, every: true}}]",
+            "",
+            Some("7:50: rules[0].gates[1].anyOf[0].pods"),
+        ),
+        ("pods: {namespace: a, daemonSets: [b]}", "", None),
+        (
+            "pods: {namespace: a, every: false, daemonSets: [b]}",
+            "",
+            None,
+        ),
+        ("pods: {namespace: a, matchLabels: {a: b}}", "", None),
+    ] {
+        let rule = format!(
+            "- name: a\n  taint: {{key: example.com/a}}\n  gates: [{{name: f, file: {{path: /x}}}},\n{{name: c, {gate}}}]\n  {stable_for}\n"
+        );
+        write_configuration(file.as_ref(), &rule).unwrap();
+        let output = untaint(&["config", "validate", file], &[]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let expected = place.map_or(String::new(), |place| format!(
+            "warning: {file}:{place}.every: opens the gate before all pods exist; set stableFor in the rule, and name the \
+             important DaemonSets in daemonSets\n"
+        ));
+        assert_eq!(text(&output.stderr), expected, "{gate} {stable_for}");
+    }
+    let example = "examples/system-pods.yaml";
+    let output = untaint(&["config", "validate", example], &[]);
+    assert_eq!(text(&output.stderr), "");
 }

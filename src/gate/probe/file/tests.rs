@@ -304,3 +304,20 @@ async fn a_new_file_without_its_text_and_an_old_one_with_it_are_both_closed() {
         .unwrap();
     assert!(check().await.unwrap_err().contains("before the boot"));
 }
+
+#[test]
+fn the_text_must_be_in_the_bytes_themselves_also_between_bytes_that_are_no_text() {
+    for (bytes, text, expected) in [
+        (&b"a\xffb"[..], "\u{fffd}", false),
+        (b"a\xffb", "a\u{fffd}b", false),
+        (b"end \xe2\x82", "\u{fffd}", false),
+        ("a\u{fffd}b".as_bytes(), "a\u{fffd}b", true),
+        (b"\xff\xef\xbf\xbd\xff", "\u{fffd}", true),
+        (b"\xe2\x82ready\xff", "ready", true),
+        (b"\xe2\xc3\xa9\xa9", "\u{e9}", true),
+        (b"re\xffady", "ready", false),
+        (b"", "a", false),
+    ] {
+        assert_eq!(has(bytes, text), expected, "{bytes:?} {text:?}");
+    }
+}
