@@ -57,10 +57,11 @@ const NOT_OF_HOST: [(&[&str], &str); 4] = [
 
 /// Directories that the pods may create without harm: those of CNI plugins, as docs/installing.md and the examples have
 /// them, and those that every node has.
-const EXPECTED: [&str; 15] = [
+const EXPECTED: [&str; 16] = [
     "/etc/cni",
     "/run/flannel",
     "/var/run/aws-node",
+    "/var/run/secrets-store-csi-providers",
     "/opt/cni",
     "/var/lib/rancher/k3s/agent/etc/cni",
     "/var/lib/rancher/rke2/agent/etc/cni",
