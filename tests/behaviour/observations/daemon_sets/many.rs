@@ -91,7 +91,10 @@ async fn of_a_thousand_changes_of_other_nodes_pods_none_reaches_an_agent_with_20
     assert_eq!(requests(&scene).await, expected);
     let all = scene.all_requests().await;
     let of_pods = all.iter().filter(|request| request.uri.contains("/pods"));
-    let is_of_this_node = |uri: &str| uri.contains("fieldSelector=spec.nodeName%3Dmany&");
+    let is_of_this_node = |uri: &str| {
+        let mut parameters = uri.split(['?', '&']);
+        parameters.any(|parameter| parameter == "fieldSelector=spec.nodeName%3Dmany")
+    };
     assert!(
         of_pods.clone().all(|request| is_of_this_node(&request.uri)),
         "{all:#?}"
