@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 
 use http::StatusCode;
 use ring::digest::{SHA256, digest};
@@ -88,6 +89,13 @@ pub(crate) fn printable(text: &str, max: usize) -> String {
         line.push('…');
     }
     line
+}
+
+/// [`printable`] of a path, which may have line breaks.
+pub(crate) fn printable_path(path: &Path) -> String {
+    /// The longest path that Linux accepts, in bytes.
+    const LONGEST: usize = 4096;
+    printable(&path.to_string_lossy(), LONGEST)
 }
 
 /// [`printable`] with a limit in bytes.

@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::Problems;
 use crate::small_file::{self, MAX_TEXT_BYTES};
-use crate::text::{io_message, printable, sha256};
+use crate::text::{io_message, printable_path, sha256};
 
 /// The path of standard input.
 const STANDARD_INPUT: &str = "-";
 /// How many files a directory may have. A directory with more is hardly one of configurations.
 const MOST_FILES: usize = 256;
-/// The longest path that Linux accepts, in bytes.
-const LONGEST_PATH: usize = 4096;
 
 /// A configuration file, or one of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +120,7 @@ fn name_of(path: &Path) -> String {
         // Such as what follows a colon at the end of UNTAINT_CONFIG.
         return "the empty path".into();
     }
-    printable(&path.to_string_lossy(), LONGEST_PATH)
+    printable_path(path)
 }
 
 /// The files for which `path` stands. The error completes a sentence that begins with its name.

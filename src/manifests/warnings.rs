@@ -5,11 +5,12 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use super::workload::{MountError, created_directories, shown_path};
+use super::workload::{MountError, created_directories};
 use super::{Form, Manifests};
 use crate::config::{
     Check, DeadlineAction, Endpoint, Gate, Probe, ProbeHandler, Rule, shown_duration,
 };
+use crate::text::printable_path;
 
 /// Each with its remedy.
 pub(super) fn all(manifests: &Manifests) -> Result<Vec<String>, MountError> {
@@ -27,7 +28,7 @@ pub(super) fn all(manifests: &Manifests) -> Result<Vec<String>, MountError> {
     warnings.extend(later_containers(manifests));
     if form != Form::PostStart {
         let created = created_directories(manifests)?;
-        warnings.extend(listed(created.iter().map(|path| shown_path(path))).map(|paths| {
+        warnings.extend(listed(created.iter().map(|path| printable_path(path))).map(|paths| {
             format!(
                 "on nodes where one of these directories is missing, the kubelet creates it for the pods, so check the \
                  spelling: {paths}"
@@ -91,7 +92,7 @@ fn of_probe(form: Form, handler: &ProbeHandler) -> Option<String> {
             format!(
                 "the hook sees only the files of the container that it runs in: the container must mount the parent \
                  directory of {} at the same path",
-                shown_path(&cni.dir)
+                printable_path(&cni.dir)
             )
         }),
         ProbeHandler::File(_) => None,

@@ -18,7 +18,7 @@ use crate::config::shown_duration;
 use config_map::ConfigMap;
 pub use config_map::KeyError;
 pub use mounts::MountError;
-pub(super) use mounts::{created as created_directories, shown as shown_path};
+pub(super) use mounts::created as created_directories;
 
 /// The Namespace and the ServiceAccount, if they are untaint's own. Those of other programs must not change or be
 /// deleted with untaint's manifests.

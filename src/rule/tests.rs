@@ -16,7 +16,7 @@ use crate::taint::{Effect, TaintMatcher};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn rule() -> Rule {
+pub(super) fn rule() -> Rule {
     let handler = ProbeHandler::File(FileCheck::new("/ready"));
     let probe = Probe {
         name: "ready".into(),

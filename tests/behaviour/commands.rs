@@ -257,13 +257,7 @@ fn a_kubeconfig_that_is_wrong_is_told_without_its_secrets() {
 fn a_pipe_in_place_of_a_file_does_not_hold_it_up() {
     let directory = tempfile::TempDir::new().unwrap();
     let pipe = directory.path().join("pipe");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    testkit::make_pipe(&pipe);
     let output = untaint(&["check", "--config", pipe.to_str().unwrap()], &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(

@@ -58,8 +58,8 @@ async fn at_its_deadline_a_taint_is_reported_and_kept_or_removed_as_the_rule_say
     }
 }
 
-#[tokio::test]
-async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
+/// An agent whose gates are open, but not for the `stableFor` of 3 s yet.
+async fn stabilizing() -> (OnStandIn, Agent) {
     let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
     scene
         .gates
@@ -69,11 +69,25 @@ async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
         .wait_for_log(|line| line["decision"] == "stabilizing")
         .await
         .unwrap();
+    (scene, agent)
+}
+
+/// Stops the process for so many milliseconds, in which `change` happens. This does not wait for something: the pause itself
+/// is tested.
+async fn stand_still(agent: &Agent, millis: u64, change: impl FnOnce()) {
     agent.signal("STOP").await.unwrap();
-    scene.gates.health.set(503);
-    // This does not wait for something. The pause itself is tested. It is longer than stableFor.
-    tokio::time::sleep(Duration::from_millis(5500)).await;
+    change();
+    tokio::time::sleep(Duration::from_millis(millis)).await;
     agent.signal("CONT").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_process_that_stood_still_has_seen_before_is_not_acted_on() {
+    let (scene, agent) = stabilizing().await;
+    stand_still(&agent, 5500, || {
+        scene.gates.health.set(503);
+    })
+    .await;
     agent
         .wait_for_message("the process was paused; evaluating the gates again")
         .await
@@ -97,12 +111,11 @@ async fn a_gate_that_opens_after_a_pause_does_not_join_what_another_found_before
     let agent = scene.agent(&[]);
     let is = |line: &serde_json::Value, state| line["gate"] == "agent" && line["state"] == state;
     agent.wait_for_log(|line| is(line, "open")).await.unwrap();
-    agent.signal("STOP").await.unwrap();
-    scene.gates.open_both();
-    scene.gates.health.set(503);
-    // This does not wait for something. The pause itself is tested.
-    tokio::time::sleep(Duration::from_millis(3500)).await;
-    agent.signal("CONT").await.unwrap();
+    stand_still(&agent, 3500, || {
+        scene.gates.open_both();
+        scene.gates.health.set(503);
+    })
+    .await;
     agent.wait_for_log(|line| is(line, "closed")).await.unwrap();
     assert_eq!(scene.count(Verb::Patch), 0);
 }
@@ -111,21 +124,10 @@ async fn a_gate_that_opens_after_a_pause_does_not_join_what_another_found_before
 #[tokio::test]
 async fn a_process_that_is_starved_again_and_again_still_removes_the_taint_and_does_not_fill_the_log()
  {
-    let scene = OnStandIn::with(&[TAINT], Gates::open().await).await;
-    scene
-        .gates
-        .configure(&scene.gates.rule("  stableFor: 3s\n"));
-    let agent = scene.agent(&[]);
-    agent
-        .wait_for_log(|line| line["decision"] == "stabilizing")
-        .await
-        .unwrap();
+    let (scene, agent) = stabilizing().await;
     for pauses in 0.. {
         assert!(pauses < 20, "never removed");
-        agent.signal("STOP").await.unwrap();
-        // This does not wait for something. The pauses themselves are tested.
-        tokio::time::sleep(Duration::from_millis(2500)).await;
-        agent.signal("CONT").await.unwrap();
+        stand_still(&agent, 2500, || {}).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         if scene.count(Verb::Patch) > 0 {
             break;
@@ -149,11 +151,10 @@ async fn a_wait_that_stood_still_starts_stable_for_again() {
     let mut agent = Agent::start(PROGRAM, &arguments, &[]).unwrap();
     let is_open = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "open";
     agent.wait_for_log(is_open).await.unwrap();
-    agent.signal("STOP").await.unwrap();
-    gates.health.set(503);
-    // This does not wait for something. The pause itself is tested. It is longer than stableFor.
-    tokio::time::sleep(Duration::from_millis(4500)).await;
-    agent.signal("CONT").await.unwrap();
+    stand_still(&agent, 4500, || {
+        gates.health.set(503);
+    })
+    .await;
     let is_closed = |line: &serde_json::Value| line["gate"] == "agent" && line["state"] == "closed";
     agent.wait_for_log(is_closed).await.unwrap();
     assert!(!agent.has_ended().unwrap());

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 
-use super::{checked, string};
+use super::checked;
+use super::rules::{fields, labels, one};
 use crate::config::Rule;
 use crate::manifests::{Manifests, RenderError};
 use crate::taint::Effect;
@@ -101,27 +102,15 @@ fn in_cel(manifests: &Manifests) -> Result<String, RenderError> {
     Ok(lines.collect::<Vec<_>>().join(",\n"))
 }
 
-/// A map of lists of strings, because CEL in Kubernetes has no maps of mixed types.
+/// The taint that the `rule` gives to new Nodes.
 fn entry(rule: &Rule, effect: Effect) -> String {
     let value = rule.taint.value.as_deref();
-    let mut fields = vec![
-        format!("'key': [{}]", string(&rule.taint.key)),
-        format!("'effect': [{}]", string(effect.as_str())),
-    ];
-    fields.extend(
-        value
-            .filter(|value| !value.is_empty())
-            .map(|value| format!("'value': [{}]", string(value))),
-    );
-    // Labels contain no `=`.
-    let labels = rule.node_selector.iter();
-    let labels: Vec<_> = labels
-        .map(|(key, value)| string(&format!("{key}={value}")))
-        .collect();
-    if !labels.is_empty() {
-        fields.push(format!("'nodeSelector': [{}]", labels.join(", ")));
-    }
-    format!("{{{}}}", fields.join(", "))
+    fields(&[
+        ("key", one(Some(&rule.taint.key))),
+        ("effect", one(Some(effect.as_str()))),
+        ("value", one(value.filter(|value| !value.is_empty()))),
+        ("nodeSelector", labels(rule)),
+    ])
 }
 
 #[cfg(test)]

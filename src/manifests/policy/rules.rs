@@ -31,29 +31,38 @@ fn map<'r>(rules: impl Iterator<Item = &'r Rule>) -> String {
 
 /// What the `rule` may do with one of its taints.
 fn entry(rule: &Rule, taint: &TaintMatcher) -> String {
-    // Labels contain no `=`.
-    let labels = rule.node_selector.iter();
-    let labels = labels.map(|(key, value)| string(&format!("{key}={value}")));
     let put_back = rule.put_back().filter(|put_back| put_back == taint);
     let put_back = put_back.map(|put_back| put_back.to_taint().value.unwrap_or_default());
     let condition = rule.publish_condition.as_ref();
     let condition = condition.filter(|_| *taint == rule.taint);
-    let fields = [
+    fields(&[
         ("effect", one(taint.effect.map(Effect::as_str))),
         ("value", one(taint.value.as_deref())),
-        ("nodeSelector", labels.collect()),
+        ("nodeSelector", labels(rule)),
         ("retaint", one(put_back.as_deref())),
         (
             "publishCondition",
             one(condition.map(|condition| condition.kind.as_str())),
         ),
-    ];
+    ])
+}
+
+/// A map in CEL of those fields that have values.
+pub(super) fn fields(fields: &[(&str, Vec<String>)]) -> String {
     let fields = fields.iter().filter(|(_, values)| !values.is_empty());
     let fields = fields.map(|(name, values)| format!("'{name}': [{}]", values.join(", ")));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
-fn one(value: Option<&str>) -> Vec<String> {
+/// The labels that a Node must have.
+pub(super) fn labels(rule: &Rule) -> Vec<String> {
+    // Labels contain no `=`.
+    let labels = rule.node_selector.iter();
+    let labels = labels.map(|(key, value)| string(&format!("{key}={value}")));
+    labels.collect()
+}
+
+pub(super) fn one(value: Option<&str>) -> Vec<String> {
     value.map(string).into_iter().collect()
 }
 

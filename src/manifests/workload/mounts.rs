@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::config::{Check, Endpoint, ProbeHandler};
 use crate::manifests::Manifests;
 use crate::manifests::yaml::scalar;
-use crate::text::printable;
+use crate::text::printable_path;
 
 /// Every container has these, with the same content except for [`NOT_OF_HOST`].
 const IN_EVERY_CONTAINER: [&str; 2] = ["/proc", "/sys"];
@@ -93,19 +93,12 @@ const PATHS_OF_POD: [&str; 5] = [
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "gate {gate}: {} cannot be made visible in a pod: {reason}",
-    shown(path)
+    printable_path(path)
 )]
 pub struct MountError {
     gate: String,
     path: PathBuf,
     reason: &'static str,
-}
-
-/// `path` in a message. It has the line breaks of the configuration.
-pub(in crate::manifests) fn shown(path: &Path) -> String {
-    /// The longest path that Linux accepts, in bytes.
-    const LONGEST: usize = 4096;
-    printable(&path.to_string_lossy(), LONGEST)
 }
 
 /// The API server refuses such a path of a volume. Its target depends on symbolic links.

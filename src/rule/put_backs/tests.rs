@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::ApiError;
-use crate::config::{FileCheck, Probe, ProbeHandler, Retaint, Rule, Schedule};
+use crate::config::{Retaint, Rule};
 use crate::node::patch::{addition, removal};
 use crate::taint::Effect;
 
@@ -20,18 +20,10 @@ fn node(uid: &str, taints: &[&str]) -> NodeView {
 }
 
 fn rule(name: &str, key: &str) -> Rule {
-    let handler = ProbeHandler::File(FileCheck::new("/ready"));
-    let probe = Probe {
-        name: "ready".into(),
-        handler,
-        schedule: Schedule::default(),
-    };
-    let taint = TaintMatcher {
-        key: key.into(),
-        value: None,
-        effect: Some(Effect::NoSchedule),
-    };
-    let mut rule = Rule::new(name, taint, vec![probe.into()]);
+    let mut rule = crate::rule::tests::rule();
+    rule.name = name.into();
+    rule.taint.key = key.into();
+    rule.taint.effect = Some(Effect::NoSchedule);
     rule.retaint = Some(Retaint::default());
     rule
 }

@@ -87,11 +87,25 @@ fn config_schema_prints_the_schema_by_which_editors_check_a_file() {
     assert!(schema["properties"]["rules"]["description"].is_string());
 }
 
-#[test]
-fn a_condition_that_may_be_missing_in_a_rule_without_stable_for_has_a_warning() {
+/// Validates a rule whose second gate is this one. Except for the name of the file, `warning` is all that must be said of it.
+fn assert_warning(gate: &str, stable_for: &str, warning: Option<String>) {
     let directory = tempfile::TempDir::new().unwrap();
     let file = directory.path().join("config.yaml");
     let file = file.to_str().unwrap();
+    let rule = format!(
+        "- name: a\n  taint: {{key: example.com/a}}\n  gates: [{{name: f, file: {{path: /x}}}},\n{{name: c, {gate}}}]\n  {stable_for}\n"
+    );
+    write_configuration(file.as_ref(), &rule).unwrap();
+    let output = untaint(&["config", "validate", file], &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let expected = warning.map_or(String::new(), |warning| {
+        format!("warning: {file}:{warning}\n")
+    });
+    assert_eq!(text(&output.stderr), expected, "{gate} {stable_for}");
+}
+
+#[test]
+fn a_condition_that_may_be_missing_in_a_rule_without_stable_for_has_a_warning() {
     let condition = "nodeCondition: {type: A, status: \"False\"";
     for (gate, stable_for, place) in [
         (format!("{condition}}}"), "", None),
@@ -116,25 +130,16 @@ fn a_condition_that_may_be_missing_in_a_rule_without_stable_for_has_a_warning() 
             Some("7:71: rules[0].gates[1].anyOf[0].nodeCondition"),
         ),
     ] {
-        let rule = format!(
-            "- name: a\n  taint: {{key: example.com/a}}\n  gates: [{{name: f, file: {{path: /x}}}},\n{{name: c, {gate}}}]\n  {stable_for}\n"
-        );
-        write_configuration(file.as_ref(), &rule).unwrap();
-        let output = untaint(&["config", "validate", file], &[]);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let expected = place.map_or(String::new(), |place| format!(
-            "warning: {file}:{place}.missing: opens the gate before the component that writes the condition has started, because the \
-             condition is missing until then; set stableFor in the rule to a longer time than the component needs\n"
+        let warning = place.map(|place| format!(
+            "{place}.missing: opens the gate before the component that writes the condition has started, because the \
+             condition is missing until then; set stableFor in the rule to a longer time than the component needs"
         ));
-        assert_eq!(text(&output.stderr), expected);
+        assert_warning(&gate, stable_for, warning);
     }
 }
 
 #[test]
 fn every_daemon_set_in_a_rule_without_stable_for_has_a_warning() {
-    let directory = tempfile::TempDir::new().unwrap();
-    let file = directory.path().join("config.yaml");
-    let file = file.to_str().unwrap();
     let every = "pods: {namespace: a, every: true}";
     let both = "pods: {namespace: a, every: true, daemonSets: [b]}";
     for (gate, stable_for, place) in [
@@ -156,17 +161,11 @@ fn every_daemon_set_in_a_rule_without_stable_for_has_a_warning() {
         ),
         ("pods: {namespace: a, matchLabels: {a: b}}", "", None),
     ] {
-        let rule = format!(
-            "- name: a\n  taint: {{key: example.com/a}}\n  gates: [{{name: f, file: {{path: /x}}}},\n{{name: c, {gate}}}]\n  {stable_for}\n"
-        );
-        write_configuration(file.as_ref(), &rule).unwrap();
-        let output = untaint(&["config", "validate", file], &[]);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let expected = place.map_or(String::new(), |place| format!(
-            "warning: {file}:{place}.every: opens the gate before all pods exist; set stableFor in the rule, and name the \
-             important DaemonSets in daemonSets\n"
+        let warning = place.map(|place| format!(
+            "{place}.every: opens the gate before all pods exist; set stableFor in the rule, and name the \
+             important DaemonSets in daemonSets"
         ));
-        assert_eq!(text(&output.stderr), expected, "{gate} {stable_for}");
+        assert_warning(gate, stable_for, warning);
     }
     let example = "examples/system-pods.yaml";
     let output = untaint(&["config", "validate", example], &[]);

@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use testkit::agent::Agent;
@@ -23,8 +22,7 @@ const FAILED: &str = "failed to read the credentials; continuing with the earlie
 /// Replaces a file with a pipe.
 fn replace_by_pipe(path: &Path) {
     let pipe = path.with_extension("pipe");
-    let made = Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.unwrap().success());
+    testkit::make_pipe(&pipe);
     fs::rename(pipe, path).unwrap();
 }
 

@@ -236,7 +236,7 @@ async fn a_put_back_that_takes_effect_after_its_rule_is_gone_is_taken_off() {
     scene
         .server
         .respond_next(Verb::Patch, 1, Answer::ApplyAndHang);
-    // The watch shows nothing of it in the meantime.
+    // Meanwhile, the watch sends no events.
     scene.server.pause_watches(true);
     let Some(agent) = just_booted(&scene.gates, "node", &scene.kubeconfig, &[]) else {
         return;

@@ -20,10 +20,7 @@ const LIMITED: &str = "ulimit -v 2000000; exec \"$0\" \"$@\"";
 /// Links to unusual files.
 fn hostile_links(dir: &Path) -> Vec<PathBuf> {
     let at = |name: &str| dir.join(name);
-    let pipe = std::process::Command::new("mkfifo")
-        .arg(at("a-pipe"))
-        .status();
-    assert!(pipe.unwrap().success());
+    testkit::make_pipe(&at("a-pipe"));
     std::fs::create_dir(at("a-directory")).unwrap();
     let huge = std::fs::File::create(at("a-huge-file")).unwrap();
     huge.set_len(1 << 40).unwrap();

@@ -26,6 +26,8 @@ pub mod webhook;
 
 pub use nodes::{node, taints};
 
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 /// A CNI configuration of the network `demo`.
@@ -34,3 +36,14 @@ pub const CONFLIST: &str =
 
 /// The time after which the waiting helpers of this crate fail.
 pub const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Makes a named pipe.
+///
+/// # Panics
+///
+/// If mkfifo(1) fails.
+#[expect(clippy::expect_used, reason = "for tests")]
+pub fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.expect("mkfifo").success(), "mkfifo {}", path.display());
+}

@@ -3,8 +3,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, SystemTime};
+
+use testkit::make_pipe;
 
 use super::*;
 use crate::gate::Outcome;
@@ -239,13 +240,7 @@ async fn a_file_of_the_kernel_can_be_searched() {
 async fn what_is_not_a_regular_file_is_closed_and_never_opened() {
     let dir = tempfile::tempdir().unwrap();
     let [pipe, socket, link] = ["pipe", "socket", "link"].map(|name| dir.path().join(name));
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    make_pipe(&pipe);
     let _listener = UnixListener::bind(&socket).unwrap();
     symlink("pipe", &link).unwrap();
     let writer = std::thread::spawn({
