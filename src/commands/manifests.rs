@@ -36,8 +36,17 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     let rendered = rendered.map_err(usage)?;
     print_warnings(&of_configuration.to_string()).await;
     let mut warnings = Vec::new();
-    if target.is_none() && args.only.contains(&Part::Policy) {
-        warnings.extend(manifests.policy_warnings());
+    let without_policy = match &target {
+        Some(_) => Some("--patch: use it with --only=policy"),
+        None if args.only.contains(&Part::Policy) => None,
+        None => Some("--only without policy: add policy to --only"),
+    };
+    match without_policy {
+        None => warnings.extend(manifests.policy_warnings()),
+        Some(remedy) if manifests.taint_new_nodes.is_some() => {
+            warnings.push(format!("--taint-new-nodes does nothing with {remedy}"));
+        }
+        Some(_) => {}
     }
     if target.is_some() || args.only.contains(&Part::Workload) {
         warnings.extend(manifests.warnings().map_err(usage)?);

@@ -207,7 +207,7 @@ impl Manifests {
     }
 
     /// What the API server accepts of the part [`Part::Policy`], and what probably does not do what was asked for.
-    pub fn policy_warnings(&self) -> impl Iterator<Item = String> {
+    pub fn policy_warnings(&self) -> Vec<String> {
         policy::warnings(self)
     }
 

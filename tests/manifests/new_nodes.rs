@@ -66,25 +66,91 @@ fn a_rule_for_nodes_with_a_label_that_new_nodes_do_not_have_yet_has_a_warning() 
     for (label, more, expected) in [
         (late, &["--taint-new-nodes"][..], expected),
         (late, &["--taint-new-nodes", "--only=policy"], expected),
-        (late, &["--taint-new-nodes", "--only=workload"], ""),
         (late, &[], ""),
         ("example.com/pool", &["--taint-new-nodes"], ""),
     ] {
-        let configuration = NamedTempFile::new().unwrap();
-        let rule = format!(
-            "- {{name: a, taint: {{key: a, effect: NoSchedule}}, nodeSelector: {{{label}: a}}, gates: []}}\n"
-        );
-        write_configuration(configuration.path(), &rule).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_untaint"))
-            .args(["manifests", "--image=registry.internal/untaint", "--config"])
-            .arg(configuration.path())
-            .args(more)
-            .output()
-            .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{said}");
-        assert_eq!(said, expected, "{label} {more:?}");
+        assert_eq!(said(label, more), expected, "{label} {more:?}");
     }
+}
+
+#[test]
+fn a_rule_for_nodes_of_karpenter_has_a_warning_unless_these_nodes_get_the_taints() {
+    for label in ["karpenter.sh/nodepool", "karpenter.sh/capacity-type"] {
+        let expected = format!(
+            "warning: rule a: --taint-new-nodes gives new Nodes no taint of this rule, because {label} is a label of \
+             Karpenter's Nodes, which get no taints: list the taint as startupTaints in the NodePool, or use \
+             --taint-new-nodes=All\n"
+        );
+        assert_eq!(said(label, &["--taint-new-nodes"]), expected);
+        assert_eq!(said(label, &["--taint-new-nodes=All"]), "");
+        assert_eq!(said(label, &[]), "");
+    }
+    let other = said("karpenter.example.com/nodepool", &["--taint-new-nodes"]);
+    assert_eq!(other, "");
+}
+
+#[test]
+fn with_a_form_in_another_daemon_set_a_rule_for_all_nodes_has_a_warning() {
+    let expected = "warning: rule a: --taint-new-nodes also taints new Nodes that the DaemonSet around untaint does not \
+                    select: set nodeSelector in the rule, unless the DaemonSet selects all Nodes\n";
+    for form in ["sidecar", "init-container", "post-start"] {
+        let form = format!("--form={form}");
+        let arguments = [
+            &form,
+            "--service-account=cni",
+            "--namespace=kube-system",
+            "--only=policy",
+        ];
+        let with = [&arguments[..], &["--taint-new-nodes"]].concat();
+        assert_eq!(said("", &with), expected);
+        assert_eq!(said("example.com/pool", &with), "");
+        assert_eq!(said("", &arguments), "");
+    }
+    assert_eq!(said("", &["--taint-new-nodes"]), "");
+}
+
+#[test]
+fn an_output_without_the_policy_has_a_warning_that_new_nodes_get_no_taints() {
+    let patch = [
+        "--form=sidecar",
+        "--service-account=cni",
+        "--namespace=kube-system",
+        "--patch=cni",
+    ];
+    let only = "warning: --taint-new-nodes does nothing with --only without policy: add policy to --only\n";
+    let of_patch =
+        "warning: --taint-new-nodes does nothing with --patch: use it with --only=policy\n";
+    for (arguments, expected) in [
+        (&["--only=workload"][..], only),
+        (&["--only=rbac,config"], only),
+        (&["--only=policy,rbac"], ""),
+        (&patch, of_patch),
+    ] {
+        let with = [arguments, &["--taint-new-nodes"]].concat();
+        assert_eq!(said("example.com/pool", &with), expected);
+        assert_eq!(said("example.com/pool", arguments), "");
+    }
+}
+
+/// The warnings about a rule for the Nodes with this label, or for all if it is empty.
+fn said(label: &str, more: &[&str]) -> String {
+    let configuration = NamedTempFile::new().unwrap();
+    let selector = match label {
+        "" => String::new(),
+        label => format!("nodeSelector: {{{label}: a}}, "),
+    };
+    let rule =
+        format!("- {{name: a, taint: {{key: a, effect: NoSchedule}}, {selector}gates: []}}\n");
+    write_configuration(configuration.path(), &rule).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_untaint"))
+        .args(["manifests", "--image=registry.internal/untaint", "--config"])
+        .arg(configuration.path())
+        .args(more)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    said
 }
 
 /// Kustomize does not know the field `policyName` of this binding.

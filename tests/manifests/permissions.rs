@@ -164,7 +164,7 @@ fn what_is_granted_follows_from_what_the_configuration_uses_and_nothing_else() {
             &[NODES, "one /pods list,watch"],
         ),
         (
-            "gates: [{name: a, allocatable: {resource: cpu, atLeast: 1, equalsCapacity: true}}]",
+            "gates: [{name: a, allocatable: {resource: nvidia.com/gpu, atLeast: 1, equalsCapacity: true}}]",
             &[NODES],
         ),
         (

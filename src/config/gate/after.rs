@@ -176,8 +176,7 @@ fn known<'e, 't>(
             at.report("is this gate itself, which could then never open");
         } else if let Some(index) = indexes.get(wanted.as_str()) {
             if let Some(first) = known.insert(*index, at) {
-                let first = at.whereabouts(first);
-                at.report(format!("appears twice; the first is {first}"));
+                at.report_repeated(first);
             }
         } else {
             let instead = instead(wanted, gate, gates);

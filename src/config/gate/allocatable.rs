@@ -7,6 +7,10 @@ use crate::config::read::{Cursor, Value};
 use crate::quantity;
 use crate::syntax::{Form, QUALIFIED_NAME};
 
+/// What the kubelet itself reports from its start on, less what it reserves (`GetNodeAllocatableReservation` in
+/// k8s.io/kubernetes/pkg/kubelet/cm).
+const RESERVED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
 /// A resource of the Node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -25,12 +29,38 @@ pub struct Allocatable {
 
 pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
     cursor.mapping("allocatable", |fields| {
+        let resource = fields.required("resource", |name| name.text(&QUALIFIED_NAME));
+        let capacity_at = fields.find("equalsCapacity");
+        let equals_capacity = capacity_at.as_ref().and_then(Cursor::boolean);
+        if let Some(at) = &capacity_at
+            && equals_capacity == Some(true)
+            && RESERVED.contains(&resource.as_str())
+        {
+            at.warn_key(format!(
+                "the kubelet reports {resource} from its start, less what it reserves, so the gate opens at once or never; \
+                 write atLeast instead"
+            ));
+        }
         Some(ObservedObject::Allocatable(Allocatable {
-            resource: fields.required("resource", |name| name.text(&QUALIFIED_NAME)),
+            resource,
             at_least: fields.optional("atLeast", read_quantity),
-            equals_capacity: fields.flag("equalsCapacity"),
+            equals_capacity: equals_capacity.unwrap_or_default(),
         }))
     })
+}
+
+/// Warns about `equalsCapacity: true` without `atLeast` of a rule without `stableFor`, if the `check` is of this kind.
+pub(super) fn warn_if_unstable(check: &Cursor<'_>) {
+    if let Some(at) = check.get("allocatable")
+        && let Some(capacity) = at.get("equalsCapacity")
+        && matches!(capacity.value(), Value::Bool(true))
+        && at.get("atLeast").is_none()
+    {
+        capacity.warn_key(
+            "opens the gate with the first device, if the device plugin lists one after the other; add atLeast, or set \
+             stableFor in the rule",
+        );
+    }
 }
 
 /// As everywhere in Kubernetes, a quantity may be written as a number.

@@ -200,12 +200,9 @@ impl Gate {
         for gate in at.items().into_iter().flatten() {
             let members = gate.get("anyOf").and_then(|members| members.items());
             for check in members.unwrap_or_else(|| vec![gate]) {
-                if let Some(condition) = check.get("nodeCondition") {
-                    node_condition::warn_if_unstable(&condition);
-                }
-                if let Some(pods) = check.get("pods") {
-                    pods::warn_if_unstable(&pods);
-                }
+                allocatable::warn_if_unstable(&check);
+                node_condition::warn_if_unstable(&check);
+                pods::warn_if_unstable(&check);
             }
         }
     }

@@ -77,9 +77,9 @@ fn missing_needs() -> serde_json::Value {
     serde_json::json!({"properties": {"status": {"const": FALSE}}, "required": ["status"]})
 }
 
-/// Warns about a field `missing` of a rule without `stableFor`, in the mapping that stands `at`.
-pub(super) fn warn_if_unstable(at: &Cursor<'_>) {
-    if let Some(missing) = at.get("missing") {
+/// Warns about a field `missing` of a rule without `stableFor`, if the `check` is of this kind.
+pub(super) fn warn_if_unstable(check: &Cursor<'_>) {
+    if let Some(missing) = check.get("nodeCondition").and_then(|at| at.get("missing")) {
         missing.warn_key(
             "opens the gate before the component that writes the condition has started, because the condition is missing until \
              then; set stableFor in the rule to a longer time than the component needs",

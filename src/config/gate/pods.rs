@@ -59,26 +59,37 @@ pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
                 "is missing; a gate for DaemonSets has every: true or daemonSets instead",
             );
         }
-        let daemon_sets = sets_at.map(|sets| sets.filled_list(|name| name.text(&DNS_SUBDOMAIN)));
+        let daemon_sets = sets_at.and_then(|sets| read_daemon_sets(&sets));
         Some(ObservedObject::Pods(Pods {
             namespace,
             match_labels: labels_at.map_or_else(|| Some(BTreeMap::new()), |at| read_labels(&at))?,
             every: every.flatten().unwrap_or_default(),
-            daemon_sets: daemon_sets.flatten().unwrap_or_default(),
+            daemon_sets: daemon_sets.unwrap_or_default(),
             newest_revision,
         }))
     })
 }
 
-/// Warns about `every: true` of a rule without `stableFor`, in the mapping that stands `at`.
-pub(super) fn warn_if_unstable(at: &Cursor<'_>) {
-    if let Some(every) = at.get("every")
+/// Warns about `every: true` of a rule without `stableFor`, if the `check` is of this kind.
+pub(super) fn warn_if_unstable(check: &Cursor<'_>) {
+    if let Some(every) = check.get("pods").and_then(|at| at.get("every"))
         && matches!(every.value(), Value::Bool(true))
     {
         every.warn_key(
             "opens the gate before all pods exist; set stableFor in the rule, and name the important DaemonSets in daemonSets",
         );
     }
+}
+
+fn read_daemon_sets(field: &Cursor<'_>) -> Option<Vec<String>> {
+    let mut known = BTreeMap::new();
+    field.filled_list(|at| {
+        let name = at.text(&DNS_SUBDOMAIN)?;
+        if let Some(first) = known.insert(name.clone(), at.clone()) {
+            at.report_repeated(&first);
+        }
+        Some(name)
+    })
 }
 
 fn read_labels(field: &Cursor<'_>) -> Option<BTreeMap<String, String>> {

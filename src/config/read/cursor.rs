@@ -106,6 +106,12 @@ impl<'t> Cursor<'t> {
         }
     }
 
+    /// Reports that the value is also the one of `first`.
+    pub(crate) fn report_repeated(&self, first: &Self) {
+        let first = self.whereabouts(first);
+        self.report(format!("appears twice; the first is {first}"));
+    }
+
     /// The line of [`Cursor::place`].
     pub(crate) fn line(&self) -> u64 {
         self.place().0

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::checked;
 use super::rules::{fields, labels, one};
 use crate::config::Rule;
-use crate::manifests::{Manifests, RenderError};
+use crate::manifests::{Form, Manifests, RenderError};
 use crate::taint::Effect;
 
 /// Which new Nodes get the taints of the rules that select them. The comments below are in `--help`.
@@ -42,24 +42,50 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
     ])
 }
 
-/// The rules whose `nodeSelector` names a label that new Nodes do not have yet, each with the remedy.
-pub(in crate::manifests) fn warnings(manifests: &Manifests) -> impl Iterator<Item = String> {
-    let is_requested = manifests.taint_new_nodes.is_some();
-    let rules = manifests.writing_rules().filter(move |_| is_requested);
-    rules.filter_map(|rule| {
-        let label = rule.node_selector.keys().find(|label| comes_later(label))?;
-        Some(format!(
-            "rule {}: --taint-new-nodes gives new Nodes no taint of this rule, because a Node usually has no label {label} when \
-             its kubelet creates it: select the Nodes by a label in the kubelet's --node-labels",
-            rule.name
-        ))
-    })
+/// Why new Nodes probably do not get the taints that the user expects, each with the remedy.
+pub(in crate::manifests) fn warnings(manifests: &Manifests) -> Vec<String> {
+    let Some(nodes) = manifests.taint_new_nodes else {
+        return Vec::new();
+    };
+    let is_around = manifests.form != Form::Daemonset;
+    let doubts = manifests.writing_rules().filter_map(|rule| {
+        let doubt = if is_around && rule.node_selector.is_empty() {
+            "--taint-new-nodes also taints new Nodes that the DaemonSet around untaint does not select: set nodeSelector in the \
+             rule, unless the DaemonSet selects all Nodes"
+                .to_owned()
+        } else {
+            let why = why_not_tainted(rule, nodes)?;
+            format!("--taint-new-nodes gives new Nodes no taint of this rule, because {why}")
+        };
+        Some(format!("rule {}: {doubt}", rule.name))
+    });
+    doubts.collect()
+}
+
+/// Which label in the rule's `nodeSelector` new Nodes do not have yet, or have only if they get no taints, and the remedy.
+fn why_not_tainted(rule: &Rule, nodes: NewNodes) -> Option<String> {
+    let mut labels = rule.node_selector.keys();
+    let of_karpenter = |label: &&String| label.starts_with("karpenter.sh/");
+    if nodes == NewNodes::ExceptKarpenter
+        && let Some(label) = labels.clone().find(of_karpenter)
+    {
+        return Some(format!(
+            "{label} is a label of Karpenter's Nodes, which get no taints: list the taint as startupTaints in the NodePool, or \
+             use --taint-new-nodes=All"
+        ));
+    }
+    let label = labels.find(|label| comes_later(label))?;
+    Some(format!(
+        "a Node usually has no label {label} when its kubelet creates it: select the Nodes by a label in the kubelet's \
+         --node-labels"
+    ))
 }
 
 /// Whether a kubelet may not set this label (`getForbiddenLabels` in
 /// k8s.io/kubernetes/plugin/pkg/admission/noderestriction), or other programs usually set it: the cloud controller
-/// manager, or Node Feature Discovery.
+/// manager, Node Feature Discovery, the GPU operator, kata-deploy, or a CSI driver.
 fn comes_later(label: &str) -> bool {
+    const LATER: [&str; 4] = ["kubernetes.io", "k8s.io", "nvidia.com", "katacontainers.io"];
     let Some((domain, name)) = label.split_once('/') else {
         return false;
     };
@@ -72,8 +98,9 @@ fn comes_later(label: &str) -> bool {
             false
         }
         ("node.kubernetes.io", "instance-type") | ("feature.node.kubernetes.io", _) => true,
+        _ if domain.starts_with("topology.") => true,
         _ if is_in("kubelet.kubernetes.io") || is_in("node.kubernetes.io") => false,
-        _ => is_in("kubernetes.io") || is_in("k8s.io"),
+        _ => LATER.into_iter().any(is_in),
     }
 }
 
@@ -124,6 +151,9 @@ mod tests {
             "example.com/pool",
             "eks.amazonaws.com/nodegroup",
             "notkubernetes.io/a",
+            "notnvidia.com/a",
+            "example.com/topology.zone",
+            "topology/zone",
             "kubernetes.io/os",
             "beta.kubernetes.io/arch",
             "kubernetes.io/hostname",
@@ -144,6 +174,11 @@ mod tests {
             "kubernetes.io/role",
             "k8s.io/a",
             "a.k8s.io/a",
+            "nvidia.com/gpu.present",
+            "network.nvidia.com/operator",
+            "katacontainers.io/kata-runtime",
+            "topology.ebs.csi.aws.com/zone",
+            "topology.gke.io/zone",
         ] {
             assert!(comes_later(label), "{label}");
         }

@@ -171,3 +171,34 @@ fn every_daemon_set_in_a_rule_without_stable_for_has_a_warning() {
     let output = untaint(&["config", "validate", example], &[]);
     assert_eq!(text(&output.stderr), "");
 }
+
+#[test]
+fn a_resource_that_must_equal_its_capacity_has_a_warning_if_this_says_little() {
+    let assert_warning = |resource: &str, more: &str, stable_for: &str, warning: Option<&str>| {
+        let gate = format!("allocatable: {{resource: {resource}, {more}}}");
+        let column = 37 + resource.len();
+        let field = format!("7:{column}: rules[0].gates[1].allocatable.equalsCapacity");
+        let warning = warning.map(|warning| format!("{field}: {warning}"));
+        assert_warning(&gate, stable_for, warning);
+    };
+    let gpu = "nvidia.com/gpu";
+    let first = "opens the gate with the first device, if the device plugin lists one after the other; add atLeast, or set \
+                 stableFor in the rule";
+    for (resource, more, stable_for, warning) in [
+        (gpu, "equalsCapacity: true", "", Some(first)),
+        (gpu, "equalsCapacity: true", "stableFor: 5s", None),
+        (gpu, "equalsCapacity: true, atLeast: 8", "", None),
+        (gpu, "equalsCapacity: false", "", None),
+        ("memory", "equalsCapacity: false, atLeast: 1Gi", "", None),
+    ] {
+        assert_warning(resource, more, stable_for, warning);
+    }
+    for resource in ["cpu", "memory", "ephemeral-storage"] {
+        let warning = format!(
+            "the kubelet reports {resource} from its start, less what it reserves, so the gate opens at once or never; write \
+             atLeast instead"
+        );
+        let more = "equalsCapacity: true, atLeast: 1";
+        assert_warning(resource, more, "stableFor: 5s", Some(&warning));
+    }
+}
