@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::skip::skip;
 
 use crate::render::{FORMS, Objects, ROOT, configuration, list, written};
 
@@ -177,6 +180,54 @@ fn the_image_is_built_for_both_architectures() {
     }
     assert!(dockerfile.contains(r#"rustup target add "$cpu-unknown-linux-gnu""#));
     assert!(dockerfile.contains(r#".ci/release "$target""#));
+}
+
+/// rustc does not use its own linker where one is set, and the Dockerfile sets one. `make reproducible` compares the whole
+/// program.
+#[test]
+fn what_make_release_links_is_what_the_image_links() {
+    let release = read(".ci/release");
+    let (_, flags) = release.split_once("flags+=(-C ").unwrap();
+    let flag = format!("-C{}", flags.split_once(')').unwrap().0);
+    let variable = format!(
+        "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_LINKER=",
+        std::env::consts::ARCH.to_uppercase()
+    );
+    let variables = instructions("ENV").join(" ");
+    let mut variables = variables.split_whitespace();
+    let linker = variables
+        .find_map(|words| words.strip_prefix(&variable))
+        .unwrap();
+    assert!(read(".ci/reproduce").contains("_LINKER=[a-z0-9_-]*' Dockerfile"));
+    // The option exists only there.
+    if cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    if Command::new(linker).arg("--version").output().is_err() {
+        skip("the linker of the image is not installed");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.rs"), "fn main() {}\n").unwrap();
+    let program_with = |more: &[&str]| {
+        let status = Command::new("rustc")
+            .args([
+                "a.rs",
+                "-Ctarget-feature=+crt-static",
+                "-Cstrip=symbols",
+                &flag,
+            ])
+            .args(more)
+            .current_dir(directory.path())
+            .status();
+        assert!(status.unwrap().success());
+        fs::read(directory.path().join("a")).unwrap()
+    };
+    let linker = format!("-Clinker={linker}");
+    assert!(
+        program_with(&[]) == program_with(&[&linker]),
+        "{flag} {linker}"
+    );
 }
 
 #[test]
