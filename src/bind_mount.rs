@@ -5,10 +5,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// Where the manifests mount the configuration.
+const CONFIGURATION: &str = "/etc/untaint";
+
 /// No directory of the host can be mounted at these paths of a pod, around them or below them.
 const PATHS_OF_POD: [&str; 5] = [
-    // Mounted by the manifests.
-    "/etc/untaint",
+    CONFIGURATION,
     // The container runtime creates this file. Where `/dev` is read-only, the container never starts.
     "/dev/termination-log",
     // Mounted by Kubernetes.
@@ -27,12 +29,22 @@ pub(crate) fn can_be_mounted(directory: &Path) -> bool {
 
 /// The reason if `path` exists but was deleted. Completes a sentence that begins with the path. May hang.
 pub(crate) fn deleted(path: &Path) -> Option<String> {
-    is_deleted(path).then(|| reason(path.parent()))
+    is_deleted(path).then(|| reason(path.parent().filter(|parent| can_be_mounted(parent))))
+}
+
+/// The same for a file of the configuration, whose volume can be mounted where the manifests mount it.
+pub(crate) fn deleted_configuration(path: &Path) -> Option<String> {
+    is_deleted(path).then(|| reason(around_configuration(path)))
 }
 
 /// The same for the directory that the manifests mount, because something in it is looked for.
 pub(crate) fn deleted_around(directory: &Path) -> Option<String> {
     is_deleted(directory).then(|| reason(None))
+}
+
+fn around_configuration(path: &Path) -> Option<&Path> {
+    let parent = path.parent()?;
+    (parent.starts_with(CONFIGURATION) || can_be_mounted(parent)).then_some(parent)
 }
 
 fn is_deleted(path: &Path) -> bool {
@@ -47,12 +59,12 @@ fn is_deleted(path: &Path) -> bool {
     metadata.nlink() == 0 && counts_links()
 }
 
-/// `instead`: the directory to mount instead of the deleted one, if that is possible.
+/// `instead`: the directory to mount instead, if that is possible.
 fn reason(instead: Option<&Path>) -> String {
     let mut reason = "was deleted on the host, but a mount still shows the deleted one: delete the pod, and its DaemonSet \
                       creates it again"
         .to_owned();
-    if let Some(instead) = instead.filter(|instead| can_be_mounted(instead)) {
+    if let Some(instead) = instead {
         let prevention = format!(
             "; to prevent this, mount the parent directory {} instead",
             instead.display()
@@ -66,28 +78,29 @@ fn reason(instead: Option<&Path>) -> String {
 mod tests {
     use super::*;
 
-    /// `untaint manifests` mounts none of these parents.
+    /// `untaint manifests` refuses to mount the others.
     #[test]
     fn a_parent_is_advised_only_where_it_can_be_mounted() {
-        for (path, advised) in [
-            ("/run/a/ready", Some("/run/a")),
-            ("/run/ready.sock", Some("/run")),
-            ("/etc/cni/net.d", Some("/etc/cni")),
-            ("/etc/untaint.d/config.yaml", Some("/etc/untaint.d")),
-            ("/etc/cni", None),
-            ("/etc/ready", None),
-            ("/ready", None),
-            ("/", None),
-            ("/dev/nvidia0", None),
-            ("/var/run", None),
-            ("/var/run/a.sock", None),
-            ("/var/run/secrets/a", None),
-            ("/untaint/ready", None),
+        for (directory, of_host, of_configuration) in [
+            ("/run/a", true, true),
+            ("/run", true, true),
+            ("/etc/cni", true, true),
+            ("/etc/untaint.d", true, true),
+            ("/etc/untaint", false, true),
+            ("/etc/untaint/a", false, true),
+            ("/etc", false, false),
+            ("/", false, false),
+            ("/dev", false, false),
+            ("/var", false, false),
+            ("/var/run", false, false),
+            ("/var/run/secrets", false, false),
+            ("/untaint", false, false),
         ] {
-            let reason = reason(Path::new(path).parent());
-            let advice = reason.split_once("mount the parent directory ");
-            let advice = advice.and_then(|(_, rest)| rest.strip_suffix(" instead"));
-            assert_eq!(advice, advised, "{path}: {reason}");
+            let directory = Path::new(directory);
+            assert_eq!(can_be_mounted(directory), of_host, "{directory:?}");
+            let file = directory.join("config.yaml");
+            let expected = of_configuration.then_some(directory);
+            assert_eq!(around_configuration(&file), expected);
         }
     }
 }
