@@ -8,7 +8,7 @@
 ARG RUST_IMAGE=docker.io/library/rust:1.95.0-slim-bookworm
 
 FROM --platform=$BUILDPLATFORM $RUST_IMAGE AS build
-# In Debian, native compilers and cross compilers have names of the same form.
+# In Debian, native compilers and cross compilers have names of the same form. `make reproducible` sets these linkers too.
 ENV CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc
 # The tools that .ci/release needs, with the versions of `make tools`.

@@ -7,13 +7,13 @@
 
 // The base of everything else. It knows nothing of Kubernetes.
 mod backoff;
-mod bind_mount;
 mod blocking;
 pub mod boot;
 pub mod incident;
 mod rate_limit;
 mod text;
 
+mod bind_mount;
 pub mod fs_watch;
 mod small_file;
 mod syntax;

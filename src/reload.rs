@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info, warn};
 
-use crate::bind_mount::deleted;
+use crate::bind_mount::deleted_configuration;
 use crate::blocking::joined;
 use crate::config::{self, Configuration, Problems, SourceFile};
 use crate::fs_watch::FsWatch;
@@ -145,7 +145,7 @@ async fn one_changed(watches: &mut [FsWatch]) {
 fn look(paths: &[PathBuf], active: &str) -> Look {
     let deleted = paths
         .iter()
-        .filter_map(|path| Some((path.display().to_string(), deleted(path)?)));
+        .filter_map(|path| Some((path.display().to_string(), deleted_configuration(path)?)));
     let deleted: Vec<_> = deleted.collect();
     if !deleted.is_empty() {
         return Err(Problems::of_files(deleted));

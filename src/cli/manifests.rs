@@ -62,7 +62,7 @@ pub struct ManifestsArgs {
     #[arg(long, env = "UNTAINT_SELINUX_TYPE", value_name = "TYPE", value_parser = |name: &str| SELINUX_TYPE.parse(name))]
     pub selinux_type: Option<String>,
     /// The policy also refuses tokens that do not contain the uid of the current Node. After a Node is recreated under the
-    /// same name, tokens have the old uid for up to an hour. Some tokens have no uid.
+    /// same name, it refuses untaint until the kubelet has renewed the token, usually for a minute or two.
     #[arg(long, env = "UNTAINT_CHECK_NODE_UID")]
     pub check_node_uid: bool,
     /// With a form other than daemonset, let the account change Nodes and Events only as untaint needs it. Use this if no

@@ -35,8 +35,8 @@ pub(super) async fn check(gates: ConfigOrGates) -> Result<Exit, Failure> {
         gates if gates.is_empty() => error!("not ready: the table has the reasons"),
         gates => error!(
             gates,
-            "not ready: check does not use the API server, and only the API server can open these gates; look at /statusz \
-             of the agent, or use untaint run --once"
+            "not ready: check does not use the API server, and only the API server can open these gates, so check always \
+             ends with code 3; look at /statusz of the agent, or use untaint run --once"
         ),
     }
     Ok(Exit::NotReady)

@@ -1,6 +1,7 @@
 //! A rule of the file.
 
 mod deadline;
+mod no_execute;
 mod publish_condition;
 mod retaint;
 
@@ -112,6 +113,11 @@ impl Rule {
             };
             let gates_at = fields.demand("gates", &format!("is missing{}", Gate::NONE));
             let gates = gates_at.as_ref().and_then(Gate::read_all);
+            if let Some(((at, taint), gates)) =
+                taint_at.as_ref().zip(taint.as_ref()).zip(gates.as_ref())
+            {
+                no_execute::warn(at, taint, gates);
+            }
             let stable_for = fields.or("stableFor", Duration::ZERO, Cursor::duration);
             if let Some(at) = &gates_at
                 && stable_for.is_zero()

@@ -104,7 +104,7 @@ async fn a_file_that_was_deleted_and_is_still_mounted_is_a_failure_with_the_reme
     fs::write(real.path().join("new"), text("new")).unwrap();
     fs::rename(real.path().join("new"), &file).unwrap();
     let expected = format!(
-        "{mounted}: was deleted on the host, but a mount still shows the deleted one: mount its parent directory /proc/self/fd"
+        "{mounted}: was deleted on the host, but a mount still shows the deleted one: delete the pod, and its DaemonSet creates it again; to prevent this, mount the parent directory /proc/self/fd instead"
     );
     assert_eq!(scene.failed().await, expected);
 }

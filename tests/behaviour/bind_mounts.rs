@@ -37,7 +37,7 @@ async fn a_mounted_file_that_is_deleted_on_the_host_closes_its_gate_with_the_rem
     fs::remove_file(&source).unwrap();
     let closed = agent.wait_for_log(|line| is(line, "closed")).await.unwrap();
     let remedy = format!(
-        "{} was deleted on the host, but a mount still shows the deleted one: mount its parent directory {}",
+        "{} was deleted on the host, but a mount still shows the deleted one: delete the pod, and its DaemonSet creates it again; to prevent this, mount the parent directory {} instead",
         mounted.display(),
         dir.path().display()
     );

@@ -1,14 +1,16 @@
 //! What is particular to each form.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tempfile::tempdir;
 use testkit::cluster::shared;
 use untaint::cli::Command;
 use untaint::config;
 
-use crate::render::{FORMS, Objects, list, written};
+use crate::render::{FORMS, Objects, ROOT, list, written};
 
 /// The volume of a pod's container that is mounted at this path.
 fn volume_at<'a>(pod: &'a Value, container: &Value, path: &Path) -> &'a Value {
@@ -85,6 +87,8 @@ async fn the_probes_of_the_daemon_set_ask_where_it_listens_and_no_other_form_lis
     let address: SocketAddr = format!("{host}:{port}").parse().unwrap();
     assert_eq!(args.listen(), Some(address));
     assert_eq!(probe["path"], "/readyz");
+    // A roll-out waits for each node in turn.
+    assert_eq!(program.container["readinessProbe"]["periodSeconds"], 2);
     // A port that another program of the host has taken must not have it killed.
     assert_eq!(program.container["livenessProbe"], Value::Null);
     for form in ["sidecar", "init-container", "post-start"] {
@@ -95,6 +99,52 @@ async fn the_probes_of_the_daemon_set_ask_where_it_listens_and_no_other_form_lis
             assert_eq!(program.container[probe], Value::Null, "{form}");
         }
     }
+}
+
+/// The kustomization in docs/installing.md for another address of the API server.
+#[tokio::test]
+async fn the_kustomization_in_the_documents_adds_the_address_of_the_api_server_and_changes_nothing_else()
+ {
+    const ADDRESS: [&str; 2] = ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"];
+    let Some(cluster) = shared().await else {
+        return;
+    };
+    let documents = fs::read_to_string(Path::new(ROOT).join("docs/installing.md")).unwrap();
+    let begin = "# kustomization.yaml, with an address of the API server\n";
+    let (_, kustomization) = documents.split_once(begin).unwrap();
+    let (kustomization, _) = kustomization.split_once("```").unwrap();
+    let directory = tempdir().unwrap();
+    let manifests = written(&["--config=examples/cilium.yaml"]).unwrap();
+    for (name, text) in [
+        ("untaint.yaml", manifests.as_str()),
+        ("kustomization.yaml", kustomization),
+    ] {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let mut patched = Objects::of(cluster, directory.path()).await;
+    let (program, _) = patched.runner();
+    let mut added = list(&program.container["env"]).to_vec();
+    added.retain(|variable| ADDRESS.contains(&variable["name"].as_str().unwrap()));
+    assert_eq!(
+        added,
+        [
+            json!({"name": ADDRESS[0], "value": "api.example.com"}),
+            json!({"name": ADDRESS[1], "value": "6443"}),
+        ]
+    );
+    let sorted = |objects: &mut Vec<Value>| objects.sort_by_key(Value::to_string);
+    for object in &mut patched.0 {
+        if let Some(variables) = object
+            .pointer_mut("/spec/template/spec/containers/0/env")
+            .and_then(Value::as_array_mut)
+        {
+            variables.retain(|variable| !added.contains(variable));
+        }
+    }
+    let mut plain = Objects::written(&["--config=examples/cilium.yaml"]);
+    sorted(&mut patched.0);
+    sorted(&mut plain.0);
+    assert_eq!(patched.0, plain.0);
 }
 
 #[tokio::test]

@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::skip::skip;
 
 use crate::render::{FORMS, Objects, ROOT, configuration, list, written};
 
@@ -56,36 +59,48 @@ fn entry_point() -> String {
     program
 }
 
-/// A directory cannot be mounted at a file, nor below one; one around it hides it.
+/// A directory cannot be mounted at a file, nor below one ("not a directory" is all that the container runtime says); one
+/// around it hides it.
 #[test]
-fn nothing_is_mounted_where_the_image_has_its_files() {
-    let directories = FORMS.map(|form| format!("deploy/{form}"));
-    let yaml = directories.iter().flat_map(|directory| {
-        let entries = fs::read_dir(Path::new(ROOT).join(directory)).unwrap();
-        entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
-    });
+fn nothing_is_mounted_where_the_image_has_its_files_in_any_form_and_with_any_option() {
+    let hosts = "examples/storage-agent.yaml";
     let mut mounts = 0;
-    for text in yaml {
-        let objects = Objects(serde_yaml::from_multiple(&text).unwrap());
-        if objects.all("DaemonSet").is_empty() {
-            continue;
-        }
-        for program in objects.programs() {
-            // A hook is in another image.
-            if program.path().is_some() {
-                continue;
-            }
-            for mount in list(&program.container["volumeMounts"]) {
-                let at = mount["mountPath"].as_str().map(Path::new).unwrap();
-                mounts += 1;
-                for file in files() {
-                    let is_free = !file.starts_with(at) && !at.starts_with(&file);
-                    assert!(is_free, "{} at {}", mount["name"], at.display());
+    for form in FORMS {
+        let patch: &[&str] = match form {
+            "sidecar" => &["--config", hosts, "--patch=agent"],
+            "init-container" => &["--config", hosts, "--patch=agent", "--after=prepare"],
+            _ => &["--config", hosts, "--only=workload"],
+        };
+        let options: [&[&str]; 6] = [
+            &["--config=examples/cilium.yaml"],
+            &["--config", hosts],
+            // A ConfigMap with several files.
+            &["--config=examples/cilium.yaml:examples/multus.yaml"],
+            &["--config", hosts, "--exact-tolerations"],
+            &["--config", hosts, "--selinux-type=spc_t"],
+            patch,
+        ];
+        for options in options {
+            let account = ["--form", form, "--service-account=agent"];
+            let objects = Objects::written(&[&account[..], options].concat());
+            for program in objects.programs() {
+                // A hook is in another image.
+                if program.path().is_some() {
+                    continue;
+                }
+                for mount in list(&program.container["volumeMounts"]) {
+                    let at = mount["mountPath"].as_str().map(Path::new).unwrap();
+                    mounts += 1;
+                    for file in files() {
+                        let is_free = !file.starts_with(at) && !at.starts_with(&file);
+                        let name = &mount["name"];
+                        assert!(is_free, "{form} {options:?}: {name} at {}", at.display());
+                    }
                 }
             }
         }
     }
-    assert!(mounts > FORMS.len());
+    assert!(mounts > 10 * FORMS.len());
 }
 
 #[test]
@@ -165,6 +180,54 @@ fn the_image_is_built_for_both_architectures() {
     }
     assert!(dockerfile.contains(r#"rustup target add "$cpu-unknown-linux-gnu""#));
     assert!(dockerfile.contains(r#".ci/release "$target""#));
+}
+
+/// rustc does not use its own linker where one is set, and the Dockerfile sets one. `make reproducible` compares the whole
+/// program.
+#[test]
+fn what_make_release_links_is_what_the_image_links() {
+    let release = read(".ci/release");
+    let (_, flags) = release.split_once("flags+=(-C ").unwrap();
+    let flag = format!("-C{}", flags.split_once(')').unwrap().0);
+    let variable = format!(
+        "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_LINKER=",
+        std::env::consts::ARCH.to_uppercase()
+    );
+    let variables = instructions("ENV").join(" ");
+    let mut variables = variables.split_whitespace();
+    let linker = variables
+        .find_map(|words| words.strip_prefix(&variable))
+        .unwrap();
+    assert!(read(".ci/reproduce").contains("_LINKER=[a-z0-9_-]*' Dockerfile"));
+    // The option exists only there.
+    if cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    if Command::new(linker).arg("--version").output().is_err() {
+        skip("the linker of the image is not installed");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.rs"), "fn main() {}\n").unwrap();
+    let program_with = |more: &[&str]| {
+        let status = Command::new("rustc")
+            .args([
+                "a.rs",
+                "-Ctarget-feature=+crt-static",
+                "-Cstrip=symbols",
+                &flag,
+            ])
+            .args(more)
+            .current_dir(directory.path())
+            .status();
+        assert!(status.unwrap().success());
+        fs::read(directory.path().join("a")).unwrap()
+    };
+    let linker = format!("-Clinker={linker}");
+    assert!(
+        program_with(&[]) == program_with(&[&linker]),
+        "{flag} {linker}"
+    );
 }
 
 #[test]

@@ -1,3 +1,4 @@
+mod outage;
 mod publication;
 
 use std::time::Duration;

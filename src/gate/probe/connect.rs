@@ -265,7 +265,7 @@ mod tests {
         let reason = connect(&endpoint, &lock).await.err().unwrap();
         let expected = format!(
             "unix socket {}: connection refused; the socket was deleted on the host, but a mount still shows the deleted one: \
-             mount its parent directory /proc/self/fd",
+             delete the pod, and its DaemonSet creates it again; to prevent this, mount the parent directory /proc/self/fd instead",
             path.display()
         );
         assert_eq!(reason, expected);

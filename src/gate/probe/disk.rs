@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::lock::ProbeLock;
 use super::sightings::Sightings;
-use crate::bind_mount::deleted;
+use crate::bind_mount::deleted_around;
 use crate::text::{io_message, printable};
 
 /// Characters of a message. Kubernetes allows 1024 bytes in an Event's note.
@@ -56,7 +56,7 @@ fn missing(path: &Path) -> String {
         );
     }
     let nearest = path.ancestors().skip(1).find(|parent| parent.exists());
-    let deleted = nearest.and_then(|nearest| Some((nearest, deleted(nearest)?)));
+    let deleted = nearest.and_then(|nearest| Some((nearest, deleted_around(nearest)?)));
     match deleted {
         Some((nearest, why)) => format!("does not exist: {} {why}", nearest.display()),
         None => "does not exist".into(),

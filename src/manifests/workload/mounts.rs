@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::bind_mount::can_be_mounted;
 use crate::config::{Check, Endpoint, ProbeHandler};
 use crate::manifests::Manifests;
 use crate::manifests::yaml::scalar;
@@ -74,19 +75,6 @@ const EXPECTED: [&str; 16] = [
     "/usr/lib",
     "/usr/libexec",
     "/var/lib",
-];
-
-/// No read-only directory of the host can be mounted at these paths, around them or below them.
-const PATHS_OF_POD: [&str; 5] = [
-    // Mounted by the manifests.
-    "/etc/untaint",
-    // The container runtime creates this file. Where `/dev` is read-only, the container never starts.
-    "/dev/termination-log",
-    // Mounted by Kubernetes.
-    "/var/run/secrets/kubernetes.io",
-    // Files of the image.
-    "/untaint",
-    "/LICENSE",
 ];
 
 /// A path that no volume can make visible.
@@ -159,9 +147,8 @@ pub(in crate::manifests) fn created(manifests: &Manifests) -> Result<Vec<PathBuf
 /// The directory around `path`. A mount keeps showing the directory that was mounted: after `path` itself is deleted
 /// and recreated, a mount of it would show the deleted one.
 fn around(path: &Path) -> Option<PathBuf> {
-    let around = path.parent()?;
-    let is_taken = |taken: &str| Path::new(taken).starts_with(around) || around.starts_with(taken);
-    (!PATHS_OF_POD.into_iter().any(is_taken)).then(|| around.to_owned())
+    let around = path.parent().filter(|around| can_be_mounted(around))?;
+    Some(around.to_owned())
 }
 
 /// The paths of the host that a check looks at. The program of `exec` is in the image, or is mounted by hand.

@@ -202,3 +202,41 @@ fn a_resource_that_must_equal_its_capacity_has_a_warning_if_this_says_little() {
         assert_warning(resource, more, "stableFor: 5s", Some(&warning));
     }
 }
+
+/// Flannel's DaemonSet tolerates only `NoSchedule`: with another effect, it has no pod on the node, and its CNI configuration
+/// never comes.
+#[test]
+fn a_rule_that_waits_for_a_cni_with_the_effect_no_execute_has_a_warning() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("config.yaml");
+    let file = file.to_str().unwrap();
+    let cni = "{name: cni, cniConfig: {}}";
+    let group = "{name: group, anyOf: [{name: a, file: {path: /a}}, {name: b, cniConfig: {}}]}";
+    let others = "{name: a, file: {path: /a}}, {name: b, pods: {namespace: a, matchLabels: {a: b}}}, \
+                  {name: c, csiDriver: {name: d}}";
+    for (key, effect, gates, warned) in [
+        ("example.com/a", "NoExecute", cni, Some("cni")),
+        ("example.com/a", "NoExecute", group, Some("group")),
+        ("example.com/a", "NoSchedule", cni, None),
+        ("example.com/a", "PreferNoSchedule", cni, None),
+        // The taint may have any effect.
+        ("example.com/a", "", cni, None),
+        ("example.com/a", "NoExecute", others, None),
+        ("node.cilium.io/agent-not-ready", "NoExecute", cni, None),
+    ] {
+        let effect = match effect {
+            "" => String::new(),
+            effect => format!("effect: {effect}, "),
+        };
+        let rule = format!("- name: a\n  taint: {{{effect}key: {key}}}\n  gates: [{gates}]\n");
+        write_configuration(file.as_ref(), &rule).unwrap();
+        let expected = warned.map_or(String::new(), |gate| format!(
+            "warning: {file}:5:11: rules[0].taint.effect: keeps away the pods of a CNI that tolerate only NoSchedule, such as \
+             Flannel's, and the gate {gate} then never opens; check that the DaemonSet of your CNI tolerates NoExecute, or use \
+             the effect NoSchedule\n"
+        ));
+        let output = untaint(&["config", "validate", file], &[]);
+        assert_eq!(text(&output.stderr), expected, "{rule}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+}

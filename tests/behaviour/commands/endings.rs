@@ -130,8 +130,8 @@ fn a_wait_for_gates_that_only_the_api_server_answers_ends_at_once_and_says_what_
 #[test]
 fn a_check_that_is_not_ready_says_what_to_do_about_gates_that_it_cannot_ask() {
     let closed = "not ready: the table has the reasons";
-    let of_api = "not ready: check does not use the API server, and only the API server can open these gates; look at /statusz of the agent, or \
-                  use untaint run --once";
+    let of_api = "not ready: check does not use the API server, and only the API server can open these gates, so check always ends with code 3; \
+                  look at /statusz of the agent, or use untaint run --once";
     let both = format!("{CLOSED}, {}", OF_API[0]);
     let group = format!("{{name: group, anyOf: [{}, {}]}}", OF_API[1], OF_API[2]);
     let table = [

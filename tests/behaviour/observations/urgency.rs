@@ -10,17 +10,23 @@ use testkit::proxy::{FaultProxy, Mode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{CSI_NODES, DRIVER, GPUS, PODS, READY, apply, ebs, gates, register, said, set_status};
+use super::{
+    CSI_NODES, DRIVER, GPUS, LABEL, PODS, READY, apply, ebs, gates, kubectl, register, said,
+    set_status,
+};
 use crate::scene::{OnCluster, TAINT, grant};
 
 const DAEMON: &str = "{name: daemon, pods: {namespace: urgent, matchLabels: {app: a}}}";
 const GROUP: &str = "{name: group, anyOf: [{name: absent, file: {path: /absent/for/ever}}, {name: ready, nodeCondition: {type: Ready}}]}";
-const KINDS: [(&str, &str); 5] = [
+const AFTER: &str = "{name: after, after: [last], nodeCondition: {type: Ready}}";
+const KINDS: [(&str, &str); 7] = [
     ("driver", DRIVER),
     ("gpus", GPUS),
     ("ready", READY),
+    ("label", LABEL),
     ("daemon", DAEMON),
     ("group", GROUP),
+    ("after", AFTER),
 ];
 /// The longest time that counts as "at once" on a busy machine. Without urgency, the current wait takes 4 s to 30 s.
 const AT_ONCE: Duration = Duration::from_secs(3);
@@ -71,7 +77,10 @@ impl Scene {
         let ready = json!({"type": "Ready", "status": "True"});
         let status = json!({"allocatable": {"nvidia.com/gpu": "1"}, "conditions": [ready]});
         set_status(cluster, &["node", name], &status).await;
+        kubectl(cluster, &["label", "node", name, "example.com/kata=true"]).await;
         register(cluster, &on.gates, name, &ebs(Some(25))).await;
+        // Two tests can create it at the same time.
+        let _ = cluster.kubectl(&["create", "namespace", "urgent"]).await;
         let pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
@@ -120,8 +129,6 @@ async fn assert_at_once(outage: Outage) {
         return;
     };
     grant(cluster, CSI_NODES, ["watch", "csinodes"], "default").await;
-    // Two tests can create it at the same time.
-    let _ = cluster.kubectl(&["create", "namespace", "urgent"]).await;
     let pods = PODS.replace("observed", "urgent");
     grant(cluster, &pods, ["watch", "pods"], "urgent").await;
     let mut rows = JoinSet::new();
@@ -146,10 +153,9 @@ async fn after_an_outage_the_api_server_is_asked_at_once_when_the_local_gates_op
 
 #[tokio::test]
 async fn a_try_that_is_under_way_when_the_local_gates_open_is_followed_by_another_at_once() {
-    let on = OnCluster::with("under-way", &[TAINT], gates(&[]).await).await;
-    let Some(on) = on else { return };
-    let proxy = FaultProxy::start(on.cluster.address()).await.unwrap();
-    point_at(&on.kubeconfig, proxy.address()).unwrap();
+    let Some(Scene { on, proxy }) = Scene::new("under-way", READY).await else {
+        return;
+    };
     proxy.set(Mode::Refuse);
     let agent = on.agent(&LISTEN);
     fail(&agent, TRIES).await;

@@ -171,13 +171,21 @@ fn a_deleted_directory_that_a_mount_still_shows_has_a_reason_of_its_own() {
     let real = node.expected.dir.clone();
     let pinned = File::open(&real).unwrap();
     let mounted = PathBuf::from(format!("/proc/self/fd/{}", pinned.as_raw_fd()));
-    for dir in [mounted.clone(), mounted.join("net.d")] {
-        node.expected.dir = dir;
-        fs::remove_dir(&real).ok();
-        let reason = format!("{} was deleted on the host", mounted.display());
-        node.closed(&reason);
-        node.closed("mount its parent directory /proc/self/fd");
-    }
+    let reason = format!(
+        "{} was deleted on the host, but a mount still shows the deleted one: delete the pod, and its DaemonSet creates it \
+         again",
+        mounted.display()
+    );
+    fs::remove_dir(&real).unwrap();
+    node.expected.dir.clone_from(&mounted);
+    node.closed(&format!(
+        "{reason}; to prevent this, mount the parent directory /proc/self/fd instead"
+    ));
+    // The mount is that of the parent already.
+    node.expected.dir = mounted.join("net.d");
+    let dir = node.expected.dir.display();
+    let expected = format!("{dir}: does not exist: {reason}");
+    assert_eq!(node.check(), Err(expected));
 }
 
 #[test]

@@ -70,7 +70,7 @@ async fn what_was_deleted_and_is_still_mounted_is_closed_with_the_remedy() {
         }
         let outcome = check(mounted.clone(), false).await;
         let expected = format!(
-            "{} was deleted on the host, but a mount still shows the deleted one: mount its parent directory /proc/self/fd",
+            "{} was deleted on the host, but a mount still shows the deleted one: delete the pod, and its DaemonSet creates it again; to prevent this, mount the parent directory /proc/self/fd instead",
             mounted.display()
         );
         assert_eq!(outcome, Outcome::Closed(expected));
