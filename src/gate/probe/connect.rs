@@ -258,7 +258,7 @@ mod tests {
         let path = dir.path().join("x.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o0)).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 if geteuid().is_root() {
