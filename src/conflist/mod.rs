@@ -16,7 +16,6 @@ use std::os::unix::ffi::OsStrExt;
 
 pub use decide::{Candidate, ValidFile, decide, delegates};
 pub use network::Network;
-pub(crate) use network::plugin_type;
 
 /// A larger configuration file is refused unread. Real ones have a few kilobytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;

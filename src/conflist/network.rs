@@ -79,6 +79,17 @@ impl Network {
         }
     }
 
+    /// Appends the one plugin in a file of `<dir>/<name>/` (`NetworkPluginConfFromBytes`).
+    pub(crate) fn append(&mut self, contents: &[u8]) -> Result<(), String> {
+        let value = json(contents)?;
+        self.plugins.push(plugin(&value)?);
+        // Those of the first Multus stay.
+        if self.delegates.is_none() {
+            self.delegates = delegates(std::slice::from_ref(&value));
+        }
+        Ok(())
+    }
+
     /// `NetworkConfFromBytes`.
     fn from_list(value: &Value) -> Result<Self, String> {
         let list = value.as_object().ok_or("must be a JSON object")?;
@@ -138,11 +149,6 @@ impl Network {
         };
         network.with_valid_name()
     }
-}
-
-/// The `type` of the one plugin in a file of `<dir>/<name>/` (`NetworkPluginConfFromBytes`).
-pub(crate) fn plugin_type(contents: &[u8]) -> Result<String, String> {
-    plugin(&json(contents)?)
 }
 
 fn json(contents: &[u8]) -> Result<Value, String> {

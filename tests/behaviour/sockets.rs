@@ -67,7 +67,7 @@ async fn the_socket_of_a_process_that_was_killed_keeps_file_open_and_closes_tcp_
         let is_it = |_: &Value| count("socket", state, reason) >= times;
         agent.wait_for_log(is_it).await.unwrap();
     };
-    said("closed", "no such file or directory", 1).await;
+    said("closed", "does not exist", 1).await;
     for times in 1..=2 {
         let mut server = serve(&socket);
         said("open", "accepts connections", times).await;

@@ -75,7 +75,12 @@ fn a_rule_for_nodes_with_a_label_that_new_nodes_do_not_have_yet_has_a_warning() 
 
 #[test]
 fn a_rule_for_nodes_of_karpenter_has_a_warning_unless_these_nodes_get_the_taints() {
-    for label in ["karpenter.sh/nodepool", "karpenter.sh/capacity-type"] {
+    for label in [
+        "karpenter.sh/nodepool",
+        "karpenter.sh/capacity-type",
+        "karpenter.k8s.aws/instance-category",
+        "karpenter.azure.com/sku-name",
+    ] {
         let expected = format!(
             "warning: rule a: --taint-new-nodes gives new Nodes no taint of this rule, because {label} is a label of \
              Karpenter's Nodes, which get no taints: list the taint as startupTaints in the NodePool, or use \
@@ -87,6 +92,28 @@ fn a_rule_for_nodes_of_karpenter_has_a_warning_unless_these_nodes_get_the_taints
     }
     let other = said("karpenter.example.com/nodepool", &["--taint-new-nodes"]);
     assert_eq!(other, "");
+}
+
+#[test]
+fn a_rule_for_nodes_on_which_untaint_does_not_run_has_a_warning() {
+    for (label, value, is_elsewhere) in [
+        ("kubernetes.io/os", "windows", true),
+        ("kubernetes.io/os", "linux", false),
+        ("eks.amazonaws.com/compute-type", "fargate", true),
+        ("eks.amazonaws.com/compute-type", "auto", false),
+        ("type", "virtual-kubelet", true),
+        ("type", "worker", false),
+    ] {
+        let expected = format!(
+            "warning: rule a: --taint-new-nodes gives new Nodes no taint of this rule, because untaint does not run on Nodes \
+             with {label}: {value}: select other Nodes\n"
+        );
+        let expected = if is_elsewhere { &expected } else { "" };
+        for option in ["--taint-new-nodes", "--taint-new-nodes=All"] {
+            assert_eq!(said_of(label, value, &[option]), expected);
+        }
+        assert_eq!(said_of(label, value, &[]), "");
+    }
 }
 
 #[test]
@@ -134,10 +161,15 @@ fn an_output_without_the_policy_has_a_warning_that_new_nodes_get_no_taints() {
 
 /// The warnings about a rule for the Nodes with this label, or for all if it is empty.
 fn said(label: &str, more: &[&str]) -> String {
+    said_of(label, "a", more)
+}
+
+/// The same with this value of the label.
+fn said_of(label: &str, value: &str, more: &[&str]) -> String {
     let configuration = NamedTempFile::new().unwrap();
     let selector = match label {
         "" => String::new(),
-        label => format!("nodeSelector: {{{label}: a}}, "),
+        label => format!("nodeSelector: {{{label}: {value}}}, "),
     };
     let rule =
         format!("- {{name: a, taint: {{key: a, effect: NoSchedule}}, {selector}gates: []}}\n");

@@ -7,9 +7,12 @@ use crate::config::read::{Cursor, Value};
 use crate::quantity;
 use crate::syntax::{Form, QUALIFIED_NAME};
 
-/// What the kubelet itself reports from its start on, less what it reserves (`GetNodeAllocatableReservation` in
-/// k8s.io/kubernetes/pkg/kubelet/cm).
-const RESERVED: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+/// Whether the kubelet itself reports this resource from its start on, less what it reserves (`MachineInfo` in
+/// k8s.io/kubernetes/pkg/kubelet/nodestatus).
+fn is_of_kubelet(resource: &str) -> bool {
+    ["cpu", "memory", "ephemeral-storage", "pods"].contains(&resource)
+        || resource.starts_with("hugepages-")
+}
 
 /// A resource of the Node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -34,7 +37,7 @@ pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
         let equals_capacity = capacity_at.as_ref().and_then(Cursor::boolean);
         if let Some(at) = &capacity_at
             && equals_capacity == Some(true)
-            && RESERVED.contains(&resource.as_str())
+            && is_of_kubelet(&resource)
         {
             at.warn_key(format!(
                 "the kubelet reports {resource} from its start, less what it reserves, so the gate opens at once or never; \
@@ -55,6 +58,8 @@ pub(super) fn warn_if_unstable(check: &Cursor<'_>) {
         && let Some(capacity) = at.get("equalsCapacity")
         && matches!(capacity.value(), Value::Bool(true))
         && at.get("atLeast").is_none()
+        && let Some(resource) = at.get("resource")
+        && !matches!(resource.value(), Value::String(name) if is_of_kubelet(name))
     {
         capacity.warn_key(
             "opens the gate with the first device, if the device plugin lists one after the other; add atLeast, or set \

@@ -40,12 +40,20 @@ fn for_pasted(what: &str, name: &str) -> Option<&'static str> {
         ("headers", "httpGet") => "did you mean httpHeaders?",
         ("url" | "uri", "httpGet") => "write host, port and path",
         ("interval", "a gate") => "did you mean periodSeconds?",
+        ("dependsOn", "a gate") => "did you mean after?",
         ("path" | "socket", "tcpSocket" | "grpc") => "did you mean unixSocket?",
         ("contains", "expect") => "did you mean text?",
         ("text", "file") => "did you mean contains?",
         ("size" | "minSize", "file") => "did you mean minBytes?",
         ("requiredStatus", "nodeCondition") => "did you mean status?",
         ("defaultStatus", "nodeCondition") => "did you mean missing?",
+        ("name", "nodeLabel") => "did you mean key?",
+        ("operator", "nodeLabel") => {
+            "delete it: a gate without the field value opens with any value"
+        }
+        ("matchLabels", "nodeLabel") => "write one label as key and value",
+        ("name", "delegate") => "did you mean network?",
+        ("type", "delegate") => "did you mean plugins?",
         ("args", "exec") => "write the arguments in command, after the program",
         ("selector" | "labelSelector", "pods") => "did you mean matchLabels?",
         ("all", "pods") => "did you mean every?",

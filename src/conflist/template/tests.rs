@@ -1,6 +1,6 @@
 use std::ffi::OsStr;
 
-use crate::conflist::{Network, plugin_type};
+use crate::conflist::Network;
 
 #[test]
 fn a_template_that_nothing_has_filled_in_is_closed_and_named() {
@@ -46,7 +46,9 @@ fn a_template_that_nothing_has_filled_in_is_closed_and_named() {
             assert!(reason.contains("template"), "{contents}: {reason}");
         }
         let contents = format!(r#"{{"type":"p","field":{value}}}"#);
-        let reason = plugin_type(contents.as_bytes()).expect_err(&contents);
+        let list = Network::parse(OsStr::new("x.conflist"), br#"{"name":"n"}"#);
+        let reason = list.unwrap().append(contents.as_bytes());
+        let reason = reason.expect_err(&contents);
         assert!(reason.contains("template"), "{contents}: {reason}");
     }
 }

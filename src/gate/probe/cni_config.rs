@@ -14,7 +14,6 @@ use crate::boot::{Moment, Uptime};
 use crate::config::CniConfig;
 use crate::conflist::{
     Candidate, MAX_FILE_BYTES, Network, ValidFile, candidates, decide, delegates, has_extension,
-    plugin_type,
 };
 use crate::small_file::read_bytes;
 
@@ -76,8 +75,8 @@ fn load(
     }
     let mut network = Network::parse(path.file_name().unwrap_or_default(), &contents)?;
     if network.appends_directory {
-        let appended = appended_plugins(&path.with_file_name(&network.name))?;
-        network.plugins.extend(appended);
+        let dir = path.with_file_name(&network.name);
+        append_plugins(&mut network, &dir)?;
     }
     if network.plugins.is_empty() {
         return Err("no plugins".into());
@@ -97,21 +96,20 @@ fn missing_program(expected: &CniConfig, network: &Network) -> Option<String> {
 }
 
 /// `NetworkPluginConfsFromFiles`: the directory may be absent, and any other error is a fault.
-fn appended_plugins(dir: &Path) -> Result<Vec<String>, String> {
+fn append_plugins(network: &mut Network, dir: &Path) -> Result<(), String> {
     let mut names = match list(dir) {
         Ok(names) => names,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(format!("{}: {}", dir.display(), fault(dir, &error))),
     };
     names.retain(|name| has_extension(name, ".conf"));
     names.sort_unstable();
-    let plugin = |name| {
+    names.into_iter().try_for_each(|name| {
         let path = dir.join(name);
         read(&path)
-            .and_then(|(contents, _)| plugin_type(&contents))
+            .and_then(|(contents, _)| network.append(&contents))
             .map_err(|reason| format!("{}: {reason}", path.display()))
-    };
-    names.into_iter().map(plugin).collect()
+    })
 }
 
 fn read(path: &Path) -> Result<(Vec<u8>, Metadata), String> {

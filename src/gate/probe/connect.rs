@@ -12,11 +12,11 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::disk::UNFINISHED;
+use super::disk::{UNFINISHED, fault, one_line};
 use super::lock::ProbeLock;
 use crate::bind_mount::deleted;
 use crate::config::Endpoint;
-use crate::text::{io_message, unbracketed};
+use crate::text::{io_message, printable_path, unbracketed};
 
 /// TCP, a unix socket, or TLS over either.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -37,7 +37,7 @@ pub(super) async fn connect(
 pub(super) fn name(endpoint: &Endpoint) -> String {
     match endpoint {
         Endpoint::Tcp { host, port } => authority(host, *port),
-        Endpoint::Unix { path } => format!("unix socket {}", path.display()),
+        Endpoint::Unix { path } => format!("unix socket {}", printable_path(path)),
     }
 }
 
@@ -90,7 +90,7 @@ async fn unix(path: &Path, lock: &ProbeLock) -> Result<UnixStream, String> {
         Some(Err(why)) => Err(why),
         None => Err(UNFINISHED.into()),
     };
-    connected.map_err(|why| format!("unix socket {}: {why}", path.display()))
+    connected.map_err(|why| one_line(&format!("unix socket {}: {why}", path.display())))
 }
 
 /// The kernel also refuses a connection to what is not a socket.
@@ -109,7 +109,7 @@ fn refusal(path: &Path, error: &io::Error) -> String {
         _ if error.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
             "it is not a stream socket".into()
         }
-        _ => io_message(error),
+        _ => fault(path, error),
     }
 }
 
@@ -151,10 +151,14 @@ async fn lookup(host: &str, port: u16, lock: &ProbeLock) -> io::Result<Vec<Socke
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
     use std::os::fd::AsRawFd;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
     use rustix::fs::{Mode, OFlags};
+    use rustix::process::{Uid, geteuid};
+    use rustix::thread::set_thread_res_uid;
     use tokio::net::{TcpListener, UnixSocket};
 
     use super::*;
@@ -234,7 +238,7 @@ mod tests {
         let error = async || connect(&endpoint, &lock).await.err().unwrap();
         let named = |cause| format!("unix socket {}: {cause}", path.display());
 
-        assert_eq!(error().await, named("no such file or directory"));
+        assert_eq!(error().await, named("does not exist"));
         // Bound but not listening looks like the file that a dead server left.
         let socket = UnixSocket::new_stream().unwrap();
         socket.bind(&path).unwrap();
@@ -245,6 +249,31 @@ mod tests {
         let _queued = connect(&endpoint, &lock).await.unwrap();
         let full = "its queue of new connections is full: the server does not accept them";
         assert_eq!(error().await, named(full));
+    }
+
+    /// As uid 65532 against the socket of root, or as the user of the tests against mode 0.
+    #[test]
+    fn a_socket_without_the_permission_has_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o0)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if geteuid().is_root() {
+                    // Of this thread only, and its capabilities go with it.
+                    let uid = Uid::from_raw(65532);
+                    set_thread_res_uid(uid, uid, uid).unwrap();
+                }
+                let expected = format!(
+                    "permission denied for uid {}: run untaint as the owner of the file, usually uid 0 without capabilities; with \
+                     SELinux, run it in a domain that may use the file",
+                    geteuid().as_raw()
+                );
+                assert_eq!(refusal(&path, &unix_stream(&path).unwrap_err()), expected);
+            });
+        });
     }
 
     /// `/proc/self/fd` pins an inode as a mount does. The server has started again, with another socket.

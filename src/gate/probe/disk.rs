@@ -31,17 +31,17 @@ pub(super) async fn run(
 }
 
 /// Paths and files may have any characters.
-fn one_line(message: &str) -> String {
+pub(super) fn one_line(message: &str) -> String {
     printable(message, MAX_CHARS)
 }
 
-/// Why `path` cannot be read. The caller names the path.
+/// Why `path` cannot be used. The caller names the path.
 pub(super) fn fault(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => missing(path),
         ErrorKind::PermissionDenied => format!(
             "permission denied for uid {}: run untaint as the owner of the file, usually uid 0 without capabilities; with \
-             SELinux, run it in a domain that may read the file",
+             SELinux, run it in a domain that may use the file",
             rustix::process::geteuid().as_raw()
         ),
         _ => io_message(error),

@@ -71,9 +71,17 @@ mod tests {
         let _datagrams = UnixDatagram::bind(at("datagrams")).unwrap();
         fs::write(at("file"), "").unwrap();
         fs::create_dir(at("directory")).unwrap();
+        for (link, target) in [("broken", "moved\n\u{1b}[31m"), ("link", "left-over")] {
+            std::os::unix::fs::symlink(target, at(link)).unwrap();
+        }
         let nobody = "connection refused: no process listens on this socket; the process that created it may have ended";
         for (name, reason) in [
-            ("missing", "no such file or directory"),
+            ("missing", "does not exist"),
+            (
+                "broken",
+                "broken symbolic link to moved\\n\\u{1b}[31m; inside a container, its target must be mounted too",
+            ),
+            ("link", nobody),
             ("left-over", nobody),
             ("datagrams", "it is not a stream socket"),
             ("file", "it is not a socket"),
@@ -87,5 +95,18 @@ mod tests {
         fs::remove_file(at("left-over")).unwrap();
         let _listener = StdUnixListener::bind(at("left-over")).unwrap();
         unix(&at("left-over")).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_path_of_a_socket_is_shown_in_one_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a\n\u{1b}[31mb");
+        let shown = format!("unix socket {}/a\\n\\u{{1b}}[31mb", dir.path().display());
+        assert_eq!(unix(&path).await, Err(format!("{shown}: does not exist")));
+        let _listener = StdUnixListener::bind(&path).unwrap();
+        assert_eq!(
+            unix(&path).await,
+            Ok(format!("{shown} accepts connections"))
+        );
     }
 }

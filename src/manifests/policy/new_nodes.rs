@@ -64,8 +64,23 @@ pub(in crate::manifests) fn warnings(manifests: &Manifests) -> Vec<String> {
 
 /// Which label in the rule's `nodeSelector` new Nodes do not have yet, or have only if they get no taints, and the remedy.
 fn why_not_tainted(rule: &Rule, nodes: NewNodes) -> Option<String> {
+    let mut selected = rule.node_selector.iter();
+    if let Some((label, value)) = selected.find(|(label, value)| is_elsewhere(label, value)) {
+        return Some(format!(
+            "untaint does not run on Nodes with {label}: {value}: select other Nodes"
+        ));
+    }
     let mut labels = rule.node_selector.keys();
-    let of_karpenter = |label: &&String| label.starts_with("karpenter.sh/");
+    // The groups of Karpenter itself and of its providers for AWS and Azure (`Group` in pkg/apis of each).
+    let of_karpenter = |label: &&String| {
+        [
+            "karpenter.sh/",
+            "karpenter.k8s.aws/",
+            "karpenter.azure.com/",
+        ]
+        .iter()
+        .any(|group| label.starts_with(group))
+    };
     if nodes == NewNodes::ExceptKarpenter
         && let Some(label) = labels.clone().find(of_karpenter)
     {
@@ -79,6 +94,16 @@ fn why_not_tainted(rule: &Rule, nodes: NewNodes) -> Option<String> {
         "a Node usually has no label {label} when its kubelet creates it: select the Nodes by a label in the kubelet's \
          --node-labels"
     ))
+}
+
+/// Whether the policy and the `DaemonSet` leave out the Nodes with this label.
+fn is_elsewhere(label: &str, value: &str) -> bool {
+    match label {
+        "kubernetes.io/os" => value != "linux",
+        "eks.amazonaws.com/compute-type" => value == "fargate",
+        "type" => value == "virtual-kubelet",
+        _ => false,
+    }
 }
 
 /// Whether a kubelet may not set this label (`getForbiddenLabels` in
@@ -184,7 +209,7 @@ mod tests {
         }
     }
 
-    /// The expressions for the same Nodes stand in two templates.
+    /// The expressions for the same Nodes stand in two templates, and in [`is_elsewhere`].
     #[test]
     fn the_nodes_without_untaint_are_those_that_the_daemon_set_does_not_select() {
         let of_pods = include_str!("../workload/nodes.yaml");
@@ -195,6 +220,8 @@ mod tests {
         for key in keys {
             let key = key.split([':', '\n']).next().unwrap();
             assert!(of_policy.contains(&format!("labels[?'{key}']")), "{key}");
+            let values = ["windows", "fargate", "virtual-kubelet"];
+            assert!(values.iter().any(|value| is_elsewhere(key, value)), "{key}");
         }
         assert_eq!(of_policy.matches("labels[?").count(), 3);
     }

@@ -193,13 +193,22 @@ fn a_resource_that_must_equal_its_capacity_has_a_warning_if_this_says_little() {
     ] {
         assert_warning(resource, more, stable_for, warning);
     }
-    for resource in ["cpu", "memory", "ephemeral-storage"] {
+    for resource in [
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "pods",
+        "hugepages-2Mi",
+    ] {
         let warning = format!(
             "the kubelet reports {resource} from its start, less what it reserves, so the gate opens at once or never; write \
              atLeast instead"
         );
-        let more = "equalsCapacity: true, atLeast: 1";
-        assert_warning(resource, more, "stableFor: 5s", Some(&warning));
+        for more in ["equalsCapacity: true, atLeast: 1", "equalsCapacity: true"] {
+            for stable_for in ["stableFor: 5s", ""] {
+                assert_warning(resource, more, stable_for, Some(&warning));
+            }
+        }
     }
 }
 

@@ -232,10 +232,7 @@ async fn a_unix_socket_is_asked_as_localhost() {
     };
     assert_eq!(
         check(&spec).await,
-        Outcome::Closed(format!(
-            "unix socket {}: no such file or directory",
-            path.display()
-        ))
+        Outcome::Closed(format!("unix socket {}: does not exist", path.display()))
     );
     http_unix(&path, |head| {
         let expected =

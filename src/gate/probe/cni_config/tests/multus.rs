@@ -40,6 +40,36 @@ fn the_programs_of_multus_and_of_all_that_it_calls_must_be_there() {
     node.opens();
 }
 
+/// Where libcni appends the plugins of the directory, the runtime calls the first Multus of the whole chain.
+#[test]
+fn a_multus_in_the_directory_of_its_network_counts_after_those_in_the_file() {
+    let node = node();
+    let multus = |network: &str| {
+        format!(
+            r#"{{"type":"multus","delegates":[{{"name":"{network}","type":"{network}-cni"}}]}}"#
+        )
+    };
+    let list =
+        |plugin: &str| format!(r#"{{"cniVersion":"0.3.1","name":"m","plugins":[{plugin}]}}"#);
+    node.write("00-m.conflist", list(r#"{"type":"tuning"}"#));
+    fs::create_dir(node.path("m")).unwrap();
+    node.write("m/20.conf", multus("cilium"));
+    let opened = node.opens();
+    let expected =
+        "network m, plugins tuning, multus; delegate: network cilium, plugins cilium-cni";
+    assert!(opened.contains(expected), "{opened}");
+    node.write("m/10.conf", multus("ovn"));
+    node.closed("delegates[0] of Multus: network ovn, not cilium");
+    node.write("00-m.conflist", list(&multus("cilium")));
+    node.opens();
+    node.write("00-m.conflist", list(&multus("ovn")));
+    node.write("m/10.conf", multus("cilium"));
+    node.closed("delegates[0] of Multus: network ovn, not cilium");
+    node.write("m/10.conf", r#"{"type":"multus","delegates":1}"#);
+    node.write("00-m.conflist", list(r#"{"type":"tuning"}"#));
+    node.closed("Multus: `delegates` must be a list");
+}
+
 #[test]
 fn it_is_the_file_of_multus_that_must_be_from_this_boot() {
     let mut node = node();
