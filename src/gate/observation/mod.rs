@@ -65,8 +65,7 @@ pub(super) async fn follow(spec: Observation, context: GateContext, mut reporter
         ObservedObject::Pods(spec) => {
             let collection = pods::collection(&spec, &node);
             let mut tracker = pods::Tracker::default();
-            let taints = context.taints.clone();
-            let waiting_pod = api.own_pod().filter(|_| context.ends);
+            let (taints, waiting_pod) = (context.taints.clone(), context.waiting_pod.clone());
             let judge = |objects: &_, freshness: &NodeFreshness| {
                 let known = pods::Known {
                     stale: tracker.stale(objects, freshness, Uptime::now()),
