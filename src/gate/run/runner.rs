@@ -10,9 +10,10 @@ use tracing::{debug, info};
 use super::last_gate::Opening;
 use super::{group, worker};
 use crate::config::{Check, Gate};
+use crate::gate::observation::{self, Memory};
 use crate::gate::probe::lock::ProbeLock;
 use crate::gate::report::{Reporter, RunId, Update};
-use crate::gate::{GateContext, NodeSnapshot, Outcome, State, observation};
+use crate::gate::{GateContext, NodeSnapshot, Outcome, State};
 use crate::rate_limit::TokenBucket;
 
 /// A gate, as `/statusz` shows it.
@@ -35,6 +36,8 @@ pub(super) struct GateRunner {
     outcomes: Vec<Outcome>,
     /// Of each check. Observations do not use theirs.
     locks: Vec<ProbeLock>,
+    /// Of each check. Probes do not use theirs.
+    memories: Vec<Memory>,
     phase: Phase,
     /// Whether every check has been evaluated in this round, or the gate has waited for others.
     is_known: bool,
@@ -76,6 +79,7 @@ impl GateRunner {
             spec: spec.clone(),
             outcomes,
             locks: checks.iter().map(|_| ProbeLock::default()).collect(),
+            memories: checks.iter().map(|_| Memory::default()).collect(),
             phase: Phase::AtRest,
             is_known: false,
             opening: Opening::default(),
@@ -100,7 +104,8 @@ impl GateRunner {
                     tasks.spawn(worker::run(spec, node_name, lock, reporter))
                 }
                 Check::Observation(spec) => {
-                    tasks.spawn(observation::follow(spec, context.clone(), reporter))
+                    let (context, memory) = (context.clone(), self.memories[index].clone());
+                    tasks.spawn(observation::follow(spec, context, memory, reporter))
                 }
             };
         }

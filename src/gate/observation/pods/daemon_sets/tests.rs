@@ -1,8 +1,14 @@
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::tracker::StalePods;
 use super::*;
+use crate::gate::State;
 use crate::taint::TaintMatcher;
+
+mod departures;
 
 /// A pod as its DaemonSet has created it: of the DaemonSet, with a toleration for everything, ready.
 fn pod(set: &str, name: &str) -> Value {
@@ -84,6 +90,16 @@ fn taint(text: &str) -> TaintMatcher {
 
 /// The status of pods whose names begin with `stale` is from before the boot. The pod `own` waits for this program.
 fn outcome(gate: &config::Pods, pods: &[Value]) -> Outcome {
+    let now = (Instant::now(), Timestamp::now());
+    judgement(gate, pods, now, &mut Departures::default()).outcome
+}
+
+fn judgement(
+    gate: &config::Pods,
+    pods: &[Value],
+    (now, clock): (Instant, Timestamp),
+    departures: &mut Departures,
+) -> Judgement {
     let pods: Vec<Pod> = pods
         .iter()
         .map(|pod| serde_json::from_value(pod.clone()).unwrap())
@@ -96,8 +112,11 @@ fn outcome(gate: &config::Pods, pods: &[Value]) -> Outcome {
         stale,
         taints: &[taint("example.com/a:NoSchedule")],
         waiting_pod: Some("own"),
+        now,
+        clock,
     };
-    judge(gate, &pods.into_iter().map(by_uid).collect(), &known)
+    let pods = pods.into_iter().map(by_uid).collect();
+    judge(gate, &pods, &known, departures)
 }
 
 const OPEN: &str = "DaemonSets in kube-system are ready on this node";
@@ -283,6 +302,15 @@ fn a_daemon_set_that_waits_for_the_taint_to_go_is_not_waited_for_and_is_told() {
 }
 
 #[test]
+fn a_pod_of_this_program_that_is_ready_counts() {
+    let is_ready = || open(&format!("1 of 1 {OPEN}"));
+    let own = pod("b", "own");
+    for gate in [gate(true, &[]), gate(false, &["b"])] {
+        assert_eq!(outcome(&gate, std::slice::from_ref(&own)), is_ready());
+    }
+}
+
+#[test]
 fn the_pod_that_waits_for_this_program_is_not_waited_for_and_is_told() {
     let pods = [pod("a", "a-1"), unready(pod("b", "own"))];
     let own = "pod own waits until this untaint ends";
@@ -290,6 +318,50 @@ fn the_pod_that_waits_for_this_program_is_not_waited_for_and_is_told() {
     assert_eq!(outcome(&gate(true, &[]), &pods), expected);
     let expected = closed(&format!("1 of 1 {CLOSED}: {own}"));
     assert_eq!(outcome(&gate(false, &["b"]), &pods), expected);
+}
+
+/// The pod in another API group.
+fn in_group(pod: Value, version: &str) -> Value {
+    with(
+        pod,
+        "/metadata/ownerReferences/0/apiVersion",
+        json!(version),
+    )
+}
+
+/// OpenKruise has DaemonSets, too.
+#[test]
+fn daemon_sets_of_one_name_in_two_api_groups_are_two() {
+    const KRUISE: &str = "apps.kruise.io/v1alpha1";
+    let a = || pod("a", "a-1");
+    let other = |version| newer(in_group(pod("a", "a-2"), version));
+    for (pods, two) in [
+        // The newer pod does not replace the other one, which is of another DaemonSet.
+        (vec![unready(a()), other(KRUISE)], true),
+        (vec![unready(a()), other("v1")], true),
+        // This one is of another version of the same group.
+        (vec![unready(a()), other("apps/v1beta2")], false),
+    ] {
+        for gate in [gate(true, &[]), gate(false, &["a"])] {
+            let expected = if two {
+                closed(&format!("1 of 2 {CLOSED}: pod a-1 is not ready"))
+            } else {
+                open(&format!("1 of 1 {OPEN}"))
+            };
+            assert_eq!(outcome(&gate, &pods), expected, "{gate:?} {pods:#?}");
+        }
+    }
+    let mut departures = Departures::default();
+    let now = (Instant::now(), Timestamp::now());
+    for (pods, state) in [
+        (vec![a(), other(KRUISE)], State::Open),
+        (vec![other(KRUISE)], State::Unknown),
+    ] {
+        let judgement = judgement(&gate(true, &[]), &pods, now, &mut departures);
+        assert_eq!(judgement.outcome.state(), state, "{pods:#?}");
+    }
+    let named = outcome(&gate(false, &["a"]), &[other(KRUISE)]);
+    assert_eq!(named, open(&format!("1 of 1 {OPEN}")));
 }
 
 #[test]
