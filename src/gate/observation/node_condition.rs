@@ -42,15 +42,16 @@ pub(super) fn judge(
 /// program has created has none, and nothing shows whether its kubelet runs.
 fn absent(expected: &NodeCondition, node: &NodeView) -> Outcome {
     let seen = format!("the Node has no condition {}", expected.kind);
-    match &expected.missing {
-        Some(_) if last_heartbeat(&node.conditions).is_none() => Outcome::Unknown(format!(
-            "{seen}, but the kubelet has not written its own conditions either"
-        )),
-        Some(status) if *status == expected.status => {
-            Outcome::Open(format!("{seen}, which counts as {status}"))
-        }
-        _ => Outcome::Closed(seen),
+    if !expected.missing_is_false {
+        return Outcome::Closed(seen);
     }
+    if last_heartbeat(&node.conditions).is_none() {
+        return Outcome::Unknown(format!(
+            "{seen}, but the kubelet has not written its own conditions either"
+        ));
+    }
+    // No other status can be expected beside `missing`.
+    Outcome::Open(format!("{seen}, which counts as {}", expected.status))
 }
 
 /// For how long the last heartbeat is not older than `max_age`.

@@ -6,7 +6,7 @@ mod many;
 use serde_json::{Value, json};
 
 use super::{apply, gates, kubectl, open_last, requests, said, set_status};
-use crate::scene::{OnCluster, TAINT, beginning, grant};
+use crate::scene::{Gates, OnCluster, TAINT, beginning, grant};
 
 /// A pod of a DaemonSet.
 fn pod(namespace: &str, set: &str, name: &str, node: &str) -> Value {
@@ -66,6 +66,13 @@ impl<'s> Pods<'s> {
     async fn set(&self, name: &str, status: &Value) {
         let object = ["--namespace", self.namespace, "pod", name];
         set_status(self.scene.cluster, &object, status).await;
+    }
+
+    /// Deletes a pod at once.
+    async fn delete(&self, name: &str) {
+        let at_once = ["delete", "--grace-period=0", "--force"];
+        let pod = ["--namespace", self.namespace, "pod", name];
+        kubectl(self.scene.cluster, &[at_once.as_slice(), &pod].concat()).await;
     }
 
     /// Creates a pod of a DaemonSet with this status.
@@ -185,8 +192,59 @@ async fn a_daemon_set_whose_pod_ends_is_ready_only_with_the_next_one() {
     scene.gates.health.set(200);
     said(&agent, "last", "open", "").await;
     assert_eq!(scene.taints().await, [TAINT]);
+    // Its controller deletes the pod that has ended, and creates the next one.
+    pods.delete("b-1").await;
+    let unknown = "1 of 2 DaemonSets in replaced are not known to be ready on this node: b has had no pod since ";
+    said(&agent, "every", "unknown", unknown).await;
+    assert_eq!(scene.taints().await, [TAINT]);
     pods.add("b", "b-2", &ready("True")).await;
     scene.wait_for_taints(&[]).await;
+}
+
+/// As long as the agent runs, the boot is the same.
+#[tokio::test]
+async fn what_a_gate_saw_of_pods_stays_while_it_waits_for_others() {
+    let gates = Gates::closed().await;
+    gates.write_conflist();
+    gates.configure(&gates.rule(
+        "  - {name: every, pods: {namespace: waits, every: true}, after: [agent]}\n  stableFor: 1h\n",
+    ));
+    let Some(scene) = OnCluster::with("waits", &[TAINT], gates).await else {
+        return;
+    };
+    let pods = Pods::new(&scene, "waits").await;
+    pods.permit().await;
+    let since = |time: &str| {
+        let mut status = ready("True");
+        status["conditions"][0]["lastTransitionTime"] = time.into();
+        status
+    };
+    pods.add("a", "a-1", &since("2020-01-01T00:00:00Z")).await;
+    pods.add("b", "b-1", &ready("True")).await;
+    let agent = scene.agent(&[]);
+    let health = &scene.gates.health;
+    health.set(200);
+    let doubt = "1 of 2 DaemonSets in waits are not known to be ready on this node: pod a-1 is ready, but the newest time";
+    said(&agent, "every", "unknown", doubt).await;
+    // The kubelet writes it again, by a clock that is wrong.
+    pods.set("a-1", &since("2020-01-01T00:00:10Z")).await;
+    let open = "2 of 2 DaemonSets in waits are ready";
+    said(&agent, "every", "open", open).await;
+
+    health.set(503);
+    said(&agent, "agent", "closed", "").await;
+    pods.delete("b-1").await;
+    health.set(200);
+    let unknown = "1 of 2 DaemonSets in waits are not known to be ready on this node: b has had no pod since ";
+    said(&agent, "every", "unknown", unknown).await;
+    let is_doubt = |line: &Value| {
+        line["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains(doubt))
+    };
+    let logs = agent.logs();
+    let doubts = logs.iter().filter(|line| is_doubt(line));
+    assert_eq!(doubts.count(), 1, "{logs:#?}");
 }
 
 #[tokio::test]
@@ -241,6 +299,13 @@ async fn a_program_that_ends_does_not_wait_for_its_own_pod_and_another_does() {
         namespace: "untaint",
     };
     pods.permit().await;
+    let is_warning = |line: &Value| {
+        let message = line["message"].as_str().unwrap_or_default();
+        line["gate"] == "every" && message.starts_with("cannot tell which pod is untaint's own")
+    };
+    let without_pod = scene.agent(&["--once"]);
+    without_pod.wait_for_log(is_warning).await.unwrap();
+    drop(without_pod);
     let token = cluster.token_for_pod("untaint", "untaint", scene.name, scene.name);
     let token = token.await.unwrap();
     cluster.kubeconfig(scene.gates.dir.path(), &token).unwrap();
@@ -267,4 +332,5 @@ async fn a_program_that_ends_does_not_wait_for_its_own_pod_and_another_does() {
     said(&ends, "every", "open", own).await;
     open_last(&scene).await;
     assert_eq!(ends.exit_code().await.unwrap(), 0);
+    assert!(!ends.logs().iter().any(is_warning));
 }
