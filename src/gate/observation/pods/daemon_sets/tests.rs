@@ -9,6 +9,8 @@ use crate::gate::State;
 use crate::taint::TaintMatcher;
 
 mod departures;
+mod groups;
+mod own_pod;
 
 /// A pod as its DaemonSet has created it: of the DaemonSet, with a toleration for everything, ready.
 fn pod(set: &str, name: &str) -> Value {
@@ -299,69 +301,6 @@ fn a_daemon_set_that_waits_for_the_taint_to_go_is_not_waited_for_and_is_told() {
         "1 of 1 {CLOSED}: pod late-1 is terminating and does not tolerate example.com/a:NoSchedule"
     ));
     assert_eq!(named(terminating(late())), expected);
-}
-
-#[test]
-fn a_pod_of_this_program_that_is_ready_counts() {
-    let is_ready = || open(&format!("1 of 1 {OPEN}"));
-    let own = pod("b", "own");
-    for gate in [gate(true, &[]), gate(false, &["b"])] {
-        assert_eq!(outcome(&gate, std::slice::from_ref(&own)), is_ready());
-    }
-}
-
-#[test]
-fn the_pod_that_waits_for_this_program_is_not_waited_for_and_is_told() {
-    let pods = [pod("a", "a-1"), unready(pod("b", "own"))];
-    let own = "pod own waits until this untaint ends";
-    let expected = open(&format!("1 of 1 {OPEN}; not waited for: {own}"));
-    assert_eq!(outcome(&gate(true, &[]), &pods), expected);
-    let expected = closed(&format!("1 of 1 {CLOSED}: {own}"));
-    assert_eq!(outcome(&gate(false, &["b"]), &pods), expected);
-}
-
-/// The pod in another API group.
-fn in_group(pod: Value, version: &str) -> Value {
-    with(
-        pod,
-        "/metadata/ownerReferences/0/apiVersion",
-        json!(version),
-    )
-}
-
-/// OpenKruise has DaemonSets, too.
-#[test]
-fn daemon_sets_of_one_name_in_two_api_groups_are_two() {
-    const KRUISE: &str = "apps.kruise.io/v1alpha1";
-    let a = || pod("a", "a-1");
-    let other = |version| newer(in_group(pod("a", "a-2"), version));
-    for (pods, two) in [
-        // The newer pod does not replace the other one, which is of another DaemonSet.
-        (vec![unready(a()), other(KRUISE)], true),
-        (vec![unready(a()), other("v1")], true),
-        // This one is of another version of the same group.
-        (vec![unready(a()), other("apps/v1beta2")], false),
-    ] {
-        for gate in [gate(true, &[]), gate(false, &["a"])] {
-            let expected = if two {
-                closed(&format!("1 of 2 {CLOSED}: pod a-1 is not ready"))
-            } else {
-                open(&format!("1 of 1 {OPEN}"))
-            };
-            assert_eq!(outcome(&gate, &pods), expected, "{gate:?} {pods:#?}");
-        }
-    }
-    let mut departures = Departures::default();
-    let now = (Instant::now(), Timestamp::now());
-    for (pods, state) in [
-        (vec![a(), other(KRUISE)], State::Open),
-        (vec![other(KRUISE)], State::Unknown),
-    ] {
-        let judgement = judgement(&gate(true, &[]), &pods, now, &mut departures);
-        assert_eq!(judgement.outcome.state(), state, "{pods:#?}");
-    }
-    let named = outcome(&gate(false, &["a"]), &[other(KRUISE)]);
-    assert_eq!(named, open(&format!("1 of 1 {OPEN}")));
 }
 
 #[test]
