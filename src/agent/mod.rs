@@ -149,7 +149,7 @@ impl<'a> Agent<'a> {
             node_name: Some(options.node_name.clone()),
             node,
             urgent: urgent.subscribe(),
-            ends: options.once.is_some(),
+            waiting_pod: options.once.and_then(|_| api.own_pod()),
             taints: Vec::new(),
         };
         let mut agent = Self {

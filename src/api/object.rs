@@ -39,10 +39,20 @@ impl Metadata {
 
 /// The part of an entry of `metadata.ownerReferences` that this program uses.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Owner {
+    api_version: String,
     pub kind: String,
     pub name: String,
     controller: Option<bool>,
+}
+
+impl Owner {
+    /// Its API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        let version = self.api_version.split_once('/');
+        version.map_or("", |(group, _)| group)
+    }
 }
 
 fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {

@@ -11,14 +11,14 @@ use anyhow::anyhow;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::flags::one_rule;
 use super::{Failure, deadline_in, finish_by, late, read_configuration};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, GateArgs, RunArgs};
-use crate::config::is_standard_input;
+use crate::config::{Check, Configuration, ObservedObject, is_standard_input};
 use crate::events;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded, Reload};
@@ -50,6 +50,9 @@ pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let api = Arc::new(api);
     log_start(&loaded.status, &node_name, &api);
+    if args.once && api.own_pod().is_none() {
+        warn_of_unknown_pod(&loaded.configuration);
+    }
 
     let (status, status_receiver) = watch::channel(None);
     let (pings, pinged) = mpsc::channel(1);
@@ -146,6 +149,30 @@ fn log_start(configuration: &ConfigurationStatus, node: &str, api: &ApiServer) {
     let ConfigurationStatus { source, sha256, .. } = configuration;
     let version = env!("CARGO_PKG_VERSION");
     info!(version, node, server = %api.url(), configuration = source, sha256, "started");
+}
+
+/// Warns of gates that would wait for the pod in which `--once` runs.
+fn warn_of_unknown_pod(configuration: &Configuration) {
+    for rule in &configuration.rules {
+        for gate in &rule.gates {
+            for check in gate.checks() {
+                if let Check::Observation(observation) = check
+                    && let ObservedObject::Pods(pods) = &observation.object
+                    && pods.every
+                {
+                    let (rule, gate, namespace) = (&rule.name, gate.name(), &pods.namespace);
+                    warn!(
+                        rule,
+                        gate,
+                        namespace,
+                        "cannot tell which pod is untaint's own, because the credentials name none: if a DaemonSet of the \
+                         namespace has that pod, the gate may wait for it without end; in a pod, use the token that \
+                         Kubernetes mounts there, without --kubeconfig"
+                    );
+                }
+            }
+        }
+    }
 }
 
 /// Logs which taints `--once` leaves on the Node.

@@ -22,8 +22,8 @@ pub struct GateContext {
     pub node: watch::Receiver<NodeSnapshot>,
     /// Whether a taint waits only for the API server.
     pub urgent: watch::Receiver<bool>,
-    /// Whether this program ends when the taint is gone. In a pod, other containers may wait for that.
-    pub ends: bool,
+    /// The uid of the pod that may become ready only when this program has ended, if there is one.
+    pub waiting_pod: Option<String>,
     /// The taints of the rule, with the one that it removes first.
     pub taints: Vec<TaintMatcher>,
 }
@@ -36,7 +36,7 @@ impl GateContext {
             node_name,
             node: watch::channel(NodeSnapshot::default()).1,
             urgent: watch::channel(false).1,
-            ends: false,
+            waiting_pod: None,
             taints: Vec::new(),
         }
     }

@@ -51,7 +51,7 @@ fn on_ready() -> RuleRunner {
     let condition = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),
-        missing: None,
+        missing_is_false: false,
         max_age: None,
     };
     let object = ObservedObject::NodeCondition(condition);

@@ -1,7 +1,8 @@
+use std::ops::Not;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::ObservedObject;
 use crate::config::duration::{DURATION, serialize};
@@ -27,14 +28,23 @@ pub struct NodeCondition {
     pub status: String,
     /// The status that the condition counts as while the Node does not have it. If left out, the gate is closed then. Needs
     /// `status: "False"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "missing",
+        skip_serializing_if = "Not::not",
+        serialize_with = "as_false"
+    )]
     #[schemars(default, with = "String", extend("const" = FALSE))]
-    pub missing: Option<String>,
+    pub missing_is_false: bool,
     /// The longest time that may have passed since `lastHeartbeatTime`; `1m` or more. Use it only for conditions that a
     /// component writes periodically.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize")]
     #[schemars(default, with = "String", transform = Form(&DURATION))]
     pub max_age: Option<Duration>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn as_false<S: Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(FALSE)
 }
 
 fn default_status() -> String {
@@ -50,7 +60,7 @@ pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
             Some(status) => status.word(&statuses),
             None => Some(STATUSES[0]),
         };
-        let missing = fields.optional("missing", |missing| {
+        let missing_is_false = fields.optional("missing", |missing| {
             let counts_as = missing.word(&[(FALSE, FALSE)])?;
             if status.is_some_and(|status| status != counts_as) {
                 missing.report_key(
@@ -58,12 +68,12 @@ pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
                      started, so the gate would be open too early",
                 );
             }
-            Some(counts_as.to_owned())
+            Some(())
         });
         Some(ObservedObject::NodeCondition(NodeCondition {
             kind,
             status: status.unwrap_or_default().to_owned(),
-            missing,
+            missing_is_false: missing_is_false.is_some(),
             max_age: fields.or("maxAge", None, |max_age| {
                 let reason = "clocks that differ by seconds must not make a heartbeat too old";
                 max_age.duration_from(LEAST_AGE, reason).map(Some)

@@ -1,11 +1,13 @@
 //! Watches objects for a gate. Each watch is up only while it can matter.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::future::pending;
 
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
+use super::Judgement;
 use crate::api::object::Object;
 use crate::api::watch::{Collection, WatchUpdate};
 use crate::api::{ApiServer, watch as api_watch};
@@ -23,7 +25,7 @@ pub(super) async fn follow_objects<T: Object>(
     collection: Collection,
     context: GateContext,
     mut reporter: Reporter,
-    mut judge: impl FnMut(&HashMap<String, T>, &NodeFreshness) -> Outcome,
+    mut judge: impl FnMut(&HashMap<String, T>, &NodeFreshness) -> Judgement,
 ) {
     let GateContext {
         mut node, urgent, ..
@@ -34,7 +36,7 @@ pub(super) async fn follow_objects<T: Object>(
         if let Some(reason) = unknown {
             reporter.report(&Outcome::Unknown(reason)).await;
             if node.changed().await.is_err() {
-                return std::future::pending().await;
+                return pending().await;
             }
             continue;
         }
@@ -48,24 +50,33 @@ pub(super) async fn follow_objects<T: Object>(
     }
 }
 
-/// Judges the objects at each update of their watch or of the Node, and reports. Returns at the end of the watch.
+/// Judges the objects at each update of their watch or of the Node and when the last judgement is not valid any more, and
+/// reports. Returns at the end of the watch.
 async fn apply<T: Object>(
     mut updates: mpsc::Receiver<WatchUpdate<T>>,
     path: &str,
     mut node: watch::Receiver<NodeSnapshot>,
     failure: &mut RepeatFilter,
     reporter: &mut Reporter,
-    mut judge: impl FnMut(&HashMap<String, T>, &NodeFreshness) -> Outcome,
+    mut judge: impl FnMut(&HashMap<String, T>, &NodeFreshness) -> Judgement,
 ) {
     let mut objects: HashMap<String, T> = HashMap::new();
     let mut is_synced = false;
+    let mut valid_until = None;
     loop {
+        let invalid = async {
+            match valid_until {
+                Some(until) => sleep_until(until).await,
+                None => pending().await,
+            }
+        };
         let update = tokio::select! {
             update = updates.recv() => match update {
                 Some(update) => Some(update),
                 None => return,
             },
             Ok(()) = node.changed() => None,
+            () = invalid => None,
         };
         match update {
             Some(WatchUpdate::Apply(object)) => {
@@ -83,7 +94,7 @@ async fn apply<T: Object>(
             Some(WatchUpdate::Ended(Some(error))) => {
                 is_synced = false;
                 let error = error.to_string();
-                if failure.should_log(Instant::now(), &error) {
+                if failure.should_log(std::time::Instant::now(), &error) {
                     warn!(path, error, "failed to watch for a gate; trying again");
                 }
                 let reason = format!("cannot watch {path}: {error}");
@@ -95,9 +106,11 @@ async fn apply<T: Object>(
                 reporter.report(&Outcome::Unknown(reason)).await;
             }
         }
+        valid_until = None;
         if is_synced {
-            let outcome = judge(&objects, &node.borrow().freshness);
-            reporter.report(&outcome).await;
+            let judgement = judge(&objects, &node.borrow().freshness);
+            valid_until = judgement.valid_for.map(|time| Instant::now() + time);
+            reporter.report(&judgement.outcome).await;
         }
     }
 }

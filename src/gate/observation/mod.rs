@@ -7,7 +7,8 @@ mod node_condition;
 mod node_label;
 mod pods;
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -17,14 +18,14 @@ use crate::boot::Uptime;
 use crate::config::{Observation, ObservedObject};
 use follow::follow_objects;
 
-/// The outcome of an observation of the Node itself.
-pub(super) struct NodeOutcome {
+/// The outcome of an observation.
+pub(super) struct Judgement {
     pub(super) outcome: Outcome,
-    /// For how long, if the Node does not change; `None` is forever.
+    /// For how long, if the objects do not change; `None` is forever.
     pub(super) valid_for: Option<Duration>,
 }
 
-impl From<Outcome> for NodeOutcome {
+impl From<Outcome> for Judgement {
     fn from(outcome: Outcome) -> Self {
         Self {
             outcome,
@@ -39,7 +40,7 @@ pub(super) fn observe_node(
     spec: &Observation,
     snapshot: &NodeSnapshot,
     clock: Timestamp,
-) -> Option<NodeOutcome> {
+) -> Option<Judgement> {
     Some(match (&spec.object, snapshot.current()) {
         (ObservedObject::CsiDriver(_) | ObservedObject::Pods(_), _) => return None,
         (_, Err(reason)) => Outcome::Unknown(reason).into(),
@@ -51,29 +52,39 @@ pub(super) fn observe_node(
     })
 }
 
+/// What an observation keeps while nobody watches: the boot is the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory(Arc<Mutex<pods::Tracker>>);
+
 /// Watches objects other than the Node forever, and reports changes.
-pub(super) async fn follow(spec: Observation, context: GateContext, mut reporter: Reporter) {
+pub(super) async fn follow(
+    spec: Observation,
+    context: GateContext,
+    memory: Memory,
+    mut reporter: Reporter,
+) {
     let (Some(api), Some(node)) = (context.api.clone(), context.node_name.clone()) else {
         return reporter.report(&without_api_server()).await;
     };
     match spec.object {
         ObservedObject::CsiDriver(spec) => {
             let collection = csi_driver::collection(&node);
-            let judge = |objects: &_, _: &_| csi_driver::judge(&spec, objects);
+            let judge = |objects: &_, _: &_| csi_driver::judge(&spec, objects).into();
             follow_objects(&api, collection, context, reporter, judge).await;
         }
         ObservedObject::Pods(spec) => {
             let collection = pods::collection(&spec, &node);
-            let mut tracker = pods::Tracker::default();
-            let taints = context.taints.clone();
-            let waiting_pod = api.own_pod().filter(|_| context.ends);
+            let (taints, waiting_pod) = (context.taints.clone(), context.waiting_pod.clone());
             let judge = |objects: &_, freshness: &NodeFreshness| {
+                let tracker = &mut memory.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let known = pods::Known {
                     stale: tracker.stale(objects, freshness, Uptime::now()),
                     taints: &taints,
                     waiting_pod: waiting_pod.as_deref(),
+                    now: Instant::now(),
+                    clock: Timestamp::now(),
                 };
-                pods::judge(&spec, objects, &known)
+                pods::judge(&spec, objects, &known, &mut tracker.departures)
             };
             follow_objects(&api, collection, context, reporter, judge).await;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 
-use super::NodeOutcome;
+use super::Judgement;
 use crate::config::{NodeCondition, shown_duration};
 use crate::gate::freshness::last_heartbeat;
 use crate::gate::{NodeFreshness, Outcome};
@@ -18,7 +18,7 @@ pub(super) fn judge(
     node: &NodeView,
     freshness: &NodeFreshness,
     clock: Timestamp,
-) -> NodeOutcome {
+) -> Judgement {
     let kind = &expected.kind;
     let mut conditions = node.conditions.iter();
     let Some(condition) = conditions.find(|condition| condition.type_ == *kind) else {
@@ -31,7 +31,7 @@ pub(super) fn judge(
     let valid_for = expected.max_age.map(|age| valid_for(condition, age, clock));
     match valid_for.transpose() {
         Err(why) => Outcome::Unknown(format!("{seen}, but {why}")).into(),
-        Ok(valid_for) => NodeOutcome {
+        Ok(valid_for) => Judgement {
             outcome: status(condition, &expected.status, seen),
             valid_for,
         },
@@ -42,15 +42,16 @@ pub(super) fn judge(
 /// program has created has none, and nothing shows whether its kubelet runs.
 fn absent(expected: &NodeCondition, node: &NodeView) -> Outcome {
     let seen = format!("the Node has no condition {}", expected.kind);
-    match &expected.missing {
-        Some(_) if last_heartbeat(&node.conditions).is_none() => Outcome::Unknown(format!(
-            "{seen}, but the kubelet has not written its own conditions either"
-        )),
-        Some(status) if *status == expected.status => {
-            Outcome::Open(format!("{seen}, which counts as {status}"))
-        }
-        _ => Outcome::Closed(seen),
+    if !expected.missing_is_false {
+        return Outcome::Closed(seen);
     }
+    if last_heartbeat(&node.conditions).is_none() {
+        return Outcome::Unknown(format!(
+            "{seen}, but the kubelet has not written its own conditions either"
+        ));
+    }
+    // No other status can be expected beside `missing`.
+    Outcome::Open(format!("{seen}, which counts as {}", expected.status))
 }
 
 /// For how long the last heartbeat is not older than `max_age`.

@@ -4,10 +4,16 @@ mod daemon_sets;
 mod pod;
 mod tracker;
 
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::Judgement;
 use crate::api::watch::Collection;
 use crate::config;
 use crate::gate::Outcome;
 use crate::taint::TaintMatcher;
+use daemon_sets::Departures;
 use pod::{Pod, Pods, newest};
 use tracker::StalePods;
 pub(super) use tracker::Tracker;
@@ -34,11 +40,16 @@ pub(super) struct Known<'a> {
     pub(super) taints: &'a [TaintMatcher],
     /// The uid of the pod that becomes ready only when this program has ended.
     pub(super) waiting_pod: Option<&'a str>,
+    pub(super) now: Instant,
+    /// The same moment, for people.
+    pub(super) clock: Timestamp,
 }
 
 impl Known<'_> {
+    /// Whether the pod waits for the end of this program. A pod that is ready does not.
     fn is_waiting(&self, pod: &Pod) -> bool {
-        self.waiting_pod == Some(pod.metadata.uid.as_str())
+        let is_ready = pod.is_ready() && self.doubt(pod).is_none();
+        !is_ready && self.waiting_pod == Some(pod.metadata.uid.as_str())
     }
 
     /// Why it is unknown whether a ready pod has become ready in this boot.
@@ -50,10 +61,20 @@ impl Known<'_> {
     }
 }
 
-pub(super) fn judge(expected: &config::Pods, pods: &Pods, known: &Known<'_>) -> Outcome {
+pub(super) fn judge(
+    expected: &config::Pods,
+    pods: &Pods,
+    known: &Known<'_>,
+    departures: &mut Departures,
+) -> Judgement {
     if expected.is_of_daemon_sets() {
-        return daemon_sets::judge(expected, pods, known);
+        daemon_sets::judge(expected, pods, known, departures)
+    } else {
+        judge_one(expected, pods, known).into()
     }
+}
+
+fn judge_one(expected: &config::Pods, pods: &Pods, known: &Known<'_>) -> Outcome {
     let namespace = &expected.namespace;
     let revision = newest(pods.values()).and_then(Pod::revision);
     let (mut old, mut terminating, mut waiting, mut unready) = (0, 0, 0, 0);

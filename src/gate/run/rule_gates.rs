@@ -108,7 +108,10 @@ impl RuleGates {
     /// Evaluates the gates from now on, and at once those of the Node itself. Starts again unless `round` is under way
     /// already.
     pub fn run(&mut self, now: Instant, round: u64, node: &NodeSnapshot) {
-        self.round = Some(round);
+        if self.round != Some(round) {
+            self.rest(now);
+            self.round = Some(round);
+        }
         let valid_for = self.follow_order(now, Some(node));
         self.observe_node_at = valid_for.map(|valid_for| now + valid_for);
     }
@@ -139,22 +142,18 @@ impl RuleGates {
     /// Starts each gate for which it is time, and stops each one that must wait for others. Evaluates the checks of `node`
     /// itself, and returns for how long the results are valid if the Node does not change; `None` is forever.
     fn follow_order(&mut self, now: Instant, node: Option<&NodeSnapshot>) -> Option<Duration> {
-        let (round, clock) = (self.round?, Timestamp::now());
+        let clock = Timestamp::now();
         let mut valid_for = None;
         for index in self.order.sequence() {
             let before = self.order.before(*index).iter();
             let before = before.map(|other| &self.gates[*other]);
+            // One that is unknown, for example without the API server, may close and open again meanwhile.
             let not_open = before.filter(|gate| gate.status.state != State::Open);
-            let not_open: Vec<_> = not_open.collect();
-            // Without the API server, the rule is not open anyway, and a gate that starts again would lose its counts.
-            let goes_on = self.gates[*index].is_running_in(round)
-                && !not_open.iter().any(|gate| gate.is_closed_or_waits());
-            let names = not_open.iter().map(|gate| gate.spec.name());
-            let reason = reason_to_wait(names).filter(|_| !goes_on);
+            let reason = reason_to_wait(not_open.map(|gate| gate.spec.name()));
             let gate = &mut self.gates[*index];
             match reason {
-                Some(reason) => gate.wait(now, round, reason),
-                None => gate.run(now, round, &self.context),
+                Some(reason) => gate.wait(now, reason),
+                None => gate.run(now, &self.context),
             }
             let valid = node.and_then(|node| gate.observe_node(now, node, clock));
             valid_for = valid_for.into_iter().chain(valid).min();

@@ -10,9 +10,10 @@ use tracing::{debug, info};
 use super::last_gate::Opening;
 use super::{group, worker};
 use crate::config::{Check, Gate};
+use crate::gate::observation::{self, Memory};
 use crate::gate::probe::lock::ProbeLock;
 use crate::gate::report::{Reporter, RunId, Update};
-use crate::gate::{GateContext, NodeSnapshot, Outcome, State, observation};
+use crate::gate::{GateContext, NodeSnapshot, Outcome, State};
 use crate::rate_limit::TokenBucket;
 
 /// A gate, as `/statusz` shows it.
@@ -35,9 +36,9 @@ pub(super) struct GateRunner {
     outcomes: Vec<Outcome>,
     /// Of each check. Observations do not use theirs.
     locks: Vec<ProbeLock>,
+    /// Of each check. Probes do not use theirs.
+    memories: Vec<Memory>,
     phase: Phase,
-    /// The round under way; `None` at rest.
-    round: Option<u64>,
     /// Whether every check has been evaluated in this round, or the gate has waited for others.
     is_known: bool,
     /// In the round under way.
@@ -78,17 +79,17 @@ impl GateRunner {
             spec: spec.clone(),
             outcomes,
             locks: checks.iter().map(|_| ProbeLock::default()).collect(),
+            memories: checks.iter().map(|_| Memory::default()).collect(),
             phase: Phase::AtRest,
-            round: None,
             is_known: false,
             opening: Opening::default(),
             log_lines: TokenBucket::LOG_LINES,
         }
     }
 
-    /// Evaluates the gate from now on. Starts again unless `round` is under way already.
-    pub(super) fn run(&mut self, now: Instant, round: u64, context: &GateContext) {
-        self.begin(round);
+    /// Evaluates the gate from now on.
+    pub(super) fn run(&mut self, now: Instant, context: &GateContext) {
+        self.begin();
         if matches!(self.phase, Phase::Running(_)) {
             return;
         }
@@ -103,7 +104,8 @@ impl GateRunner {
                     tasks.spawn(worker::run(spec, node_name, lock, reporter))
                 }
                 Check::Observation(spec) => {
-                    tasks.spawn(observation::follow(spec, context.clone(), reporter))
+                    let (context, memory) = (context.clone(), self.memories[index].clone());
+                    tasks.spawn(observation::follow(spec, context, memory, reporter))
                 }
             };
         }
@@ -112,24 +114,23 @@ impl GateRunner {
     }
 
     /// Ends the evaluation, and forgets its outcomes, until the next [`Self::run`].
-    pub(super) fn wait(&mut self, now: Instant, round: u64, reason: String) {
-        self.begin(round);
+    pub(super) fn wait(&mut self, now: Instant, reason: String) {
+        self.begin();
         self.stop(Phase::Waiting(reason));
         self.update_status(now);
     }
 
     /// Ends the round, and forgets its outcomes.
     pub(super) fn rest(&mut self, now: Instant) {
-        if self.round.take().is_some() {
+        if !matches!(self.phase, Phase::AtRest) {
             self.stop(Phase::AtRest);
             self.update_status(now);
         }
     }
 
-    /// Ends an earlier round.
-    fn begin(&mut self, round: u64) {
-        if self.round.replace(round) != Some(round) {
-            self.stop(Phase::AtRest);
+    /// Begins a round unless one is under way.
+    fn begin(&mut self) {
+        if matches!(self.phase, Phase::AtRest) {
             self.opening = Opening::default();
             self.is_known = false;
         }
@@ -178,14 +179,6 @@ impl GateRunner {
     /// that have.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
-    }
-
-    pub(super) fn is_running_in(&self, round: u64) -> bool {
-        self.round == Some(round) && matches!(self.phase, Phase::Running(_))
-    }
-
-    pub(super) fn is_closed_or_waits(&self) -> bool {
-        self.status.state == State::Closed || matches!(self.phase, Phase::Waiting(_))
     }
 
     /// Nothing is known against a gate that waits: it depends on the gates that it waits for.

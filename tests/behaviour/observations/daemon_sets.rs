@@ -2,11 +2,12 @@
 //! the kubelet would.
 
 mod many;
+mod own_pod;
 
 use serde_json::{Value, json};
 
 use super::{apply, gates, kubectl, open_last, requests, said, set_status};
-use crate::scene::{OnCluster, TAINT, beginning, grant};
+use crate::scene::{Gates, OnCluster, TAINT, beginning, grant};
 
 /// A pod of a DaemonSet.
 fn pod(namespace: &str, set: &str, name: &str, node: &str) -> Value {
@@ -66,6 +67,13 @@ impl<'s> Pods<'s> {
     async fn set(&self, name: &str, status: &Value) {
         let object = ["--namespace", self.namespace, "pod", name];
         set_status(self.scene.cluster, &object, status).await;
+    }
+
+    /// Deletes a pod at once.
+    async fn delete(&self, name: &str) {
+        let at_once = ["delete", "--grace-period=0", "--force"];
+        let pod = ["--namespace", self.namespace, "pod", name];
+        kubectl(self.scene.cluster, &[at_once.as_slice(), &pod].concat()).await;
     }
 
     /// Creates a pod of a DaemonSet with this status.
@@ -185,8 +193,59 @@ async fn a_daemon_set_whose_pod_ends_is_ready_only_with_the_next_one() {
     scene.gates.health.set(200);
     said(&agent, "last", "open", "").await;
     assert_eq!(scene.taints().await, [TAINT]);
+    // Its controller deletes the pod that has ended, and creates the next one.
+    pods.delete("b-1").await;
+    let unknown = "1 of 2 DaemonSets in replaced are not known to be ready on this node: b has had no pod since ";
+    said(&agent, "every", "unknown", unknown).await;
+    assert_eq!(scene.taints().await, [TAINT]);
     pods.add("b", "b-2", &ready("True")).await;
     scene.wait_for_taints(&[]).await;
+}
+
+/// As long as the agent runs, the boot is the same.
+#[tokio::test]
+async fn what_a_gate_saw_of_pods_stays_while_it_waits_for_others() {
+    let gates = Gates::closed().await;
+    gates.write_conflist();
+    gates.configure(&gates.rule(
+        "  - {name: every, pods: {namespace: waits, every: true}, after: [agent]}\n  stableFor: 1h\n",
+    ));
+    let Some(scene) = OnCluster::with("waits", &[TAINT], gates).await else {
+        return;
+    };
+    let pods = Pods::new(&scene, "waits").await;
+    pods.permit().await;
+    let since = |time: &str| {
+        let mut status = ready("True");
+        status["conditions"][0]["lastTransitionTime"] = time.into();
+        status
+    };
+    pods.add("a", "a-1", &since("2020-01-01T00:00:00Z")).await;
+    pods.add("b", "b-1", &ready("True")).await;
+    let agent = scene.agent(&[]);
+    let health = &scene.gates.health;
+    health.set(200);
+    let doubt = "1 of 2 DaemonSets in waits are not known to be ready on this node: pod a-1 is ready, but the newest time";
+    said(&agent, "every", "unknown", doubt).await;
+    // The kubelet writes it again, by a clock that is wrong.
+    pods.set("a-1", &since("2020-01-01T00:00:10Z")).await;
+    let open = "2 of 2 DaemonSets in waits are ready";
+    said(&agent, "every", "open", open).await;
+
+    health.set(503);
+    said(&agent, "agent", "closed", "").await;
+    pods.delete("b-1").await;
+    health.set(200);
+    let unknown = "1 of 2 DaemonSets in waits are not known to be ready on this node: b has had no pod since ";
+    said(&agent, "every", "unknown", unknown).await;
+    let is_doubt = |line: &Value| {
+        line["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains(doubt))
+    };
+    let logs = agent.logs();
+    let doubts = logs.iter().filter(|line| is_doubt(line));
+    assert_eq!(doubts.count(), 1, "{logs:#?}");
 }
 
 #[tokio::test]
@@ -226,45 +285,4 @@ async fn each_named_daemon_set_must_have_a_pod_here_that_has_become_ready_in_thi
     )
     .await;
     open_last(&scene).await;
-}
-
-/// As an init container, `run --once` keeps its own pod from being ready.
-#[tokio::test]
-async fn a_program_that_ends_does_not_wait_for_its_own_pod_and_another_does() {
-    let every = "{name: every, pods: {namespace: untaint, every: true}}";
-    let Some(scene) = OnCluster::with("own-pod", &[TAINT], gates(&[every]).await).await else {
-        return;
-    };
-    let cluster = scene.cluster;
-    let pods = Pods {
-        scene: &scene,
-        namespace: "untaint",
-    };
-    pods.permit().await;
-    let token = cluster.token_for_pod("untaint", "untaint", scene.name, scene.name);
-    let token = token.await.unwrap();
-    cluster.kubeconfig(scene.gates.dir.path(), &token).unwrap();
-    let changes = json!([
-        {"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}},
-        {
-            "op": "add",
-            "path": "/metadata/ownerReferences",
-            "value": pods.of("own", scene.name)["metadata"]["ownerReferences"],
-        },
-    ]);
-    let changes = changes.to_string();
-    let pod = ["patch", "--namespace", "untaint", "pod", scene.name];
-    let patch = ["--type=json", "--patch", &changes];
-    kubectl(cluster, &[&pod[..], &patch].concat()).await;
-    pods.add("a", "own-pod-a", &ready("True")).await;
-
-    let stays = scene.agent(&[]);
-    let own = "1 of 2 DaemonSets in untaint are not ready on this node: pod own-pod is not ready";
-    said(&stays, "every", "closed", own).await;
-    drop(stays);
-    let mut ends = scene.agent(&["--once", "--settle", "100ms"]);
-    let own = "1 of 1 DaemonSets in untaint are ready on this node; not waited for: pod own-pod waits until this untaint ends";
-    said(&ends, "every", "open", own).await;
-    open_last(&scene).await;
-    assert_eq!(ends.exit_code().await.unwrap(), 0);
 }

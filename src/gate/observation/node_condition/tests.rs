@@ -11,7 +11,7 @@ fn observe(wanted: &str, conditions: &Value) -> Outcome {
     let expected = NodeCondition {
         kind: "Ready".into(),
         status: wanted.into(),
-        missing: None,
+        missing_is_false: false,
         max_age: None,
     };
     let seen = judge(
@@ -101,7 +101,7 @@ fn what_was_written_before_the_boot_is_unknown_whatever_it_says() {
         let expected_condition = NodeCondition {
             kind: kind.into(),
             status: wanted.into(),
-            missing: None,
+            missing_is_false: false,
             max_age: Some(Duration::from_mins(1)),
         };
         let freshness = NodeFreshness {
@@ -119,7 +119,7 @@ fn a_heartbeat_is_good_for_its_age_and_says_for_how_long() {
     let expected = NodeCondition {
         kind: "Ready".into(),
         status: "True".into(),
-        missing: None,
+        missing_is_false: false,
         max_age: Some(Duration::from_mins(10)),
     };
     let clock = "2026-03-01T12:00:00Z".parse().unwrap();
@@ -169,39 +169,31 @@ fn an_absent_condition_counts_as_missing_says_once_the_kubelet_has_written_its_o
         ))
     };
     let own = || kubelets("Ready", beat());
-    for (missing, conditions, expected) in [
-        (None, json!([own()]), closed()),
-        (None, json!([]), closed()),
-        (Some("False"), json!([own()]), counts()),
+    for (missing_is_false, conditions, expected) in [
+        (false, json!([own()]), closed()),
+        (false, json!([]), closed()),
+        (true, json!([own()]), counts()),
+        (true, json!([kubelets("PIDPressure", beat())]), counts()),
+        (true, json!([]), nothing()),
+        (true, json!([kubelets("Ready", Value::Null)]), nothing()),
         (
-            Some("False"),
-            json!([kubelets("PIDPressure", beat())]),
-            counts(),
-        ),
-        (Some("False"), json!([]), nothing()),
-        (
-            Some("False"),
-            json!([kubelets("Ready", Value::Null)]),
-            nothing(),
-        ),
-        (
-            Some("False"),
+            true,
             json!([kubelets("example.com/Other", beat())]),
             nothing(),
         ),
         // A condition that is there counts as itself.
         (
-            Some("False"),
+            true,
             json!([own(), problem("True")]),
             Outcome::Closed(format!("condition {PROBLEM} is True, not False")),
         ),
         (
-            Some("False"),
+            true,
             json!([own(), problem("Unknown")]),
             Outcome::Closed(format!("condition {PROBLEM} is Unknown, not False")),
         ),
         (
-            Some("False"),
+            true,
             json!([problem("False")]),
             Outcome::Open(format!("condition {PROBLEM} is False")),
         ),
@@ -209,7 +201,7 @@ fn an_absent_condition_counts_as_missing_says_once_the_kubelet_has_written_its_o
         let expected_condition = NodeCondition {
             kind: PROBLEM.into(),
             status: "False".into(),
-            missing: missing.map(str::to_owned),
+            missing_is_false,
             max_age: None,
         };
         let seen = judge(

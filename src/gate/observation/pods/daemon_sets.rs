@@ -1,13 +1,18 @@
 //! DaemonSets that must be ready on this node, judged by their pods here. Nothing looks at the DaemonSets themselves: their
 //! status changes with each pod of the cluster, and each agent would receive each change.
 
+mod departures;
+
 use std::collections::BTreeMap;
 
+use super::super::Judgement;
 use super::Known;
-use super::pod::{Pod, Pods, newest};
-use crate::config;
+use super::pod::{DaemonSetId, Pod, Pods, newest};
+use crate::config::{self, shown_duration};
 use crate::gate::Outcome;
 use crate::text::printable;
+pub(in crate::gate::observation) use departures::Departures;
+use departures::WAIT;
 
 /// The most DaemonSets that a message describes.
 const DESCRIBED: usize = 5;
@@ -20,7 +25,7 @@ enum State {
     NotReady(String),
     /// No pod of it is here.
     Missing(String),
-    /// What is known of it is from before this boot.
+    /// What is known of it is from before this boot, or its next pod may be about to come.
     Unknown(String),
     /// It cannot be ready before the taint is gone.
     LeftOut(String),
@@ -36,25 +41,41 @@ struct Found {
     left_out: Vec<String>,
 }
 
-pub(super) fn judge(expected: &config::Pods, pods: &Pods, known: &Known<'_>) -> Outcome {
-    let names = expected.daemon_sets.iter();
-    let mut sets: BTreeMap<&str, Vec<&Pod>> =
-        names.map(|name| (name.as_str(), Vec::new())).collect();
+pub(super) fn judge(
+    expected: &config::Pods,
+    pods: &Pods,
+    known: &Known<'_>,
+    departures: &mut Departures,
+) -> Judgement {
+    let is_named = |id: &DaemonSetId| expected.daemon_sets.contains(&id.name);
+    let mut sets: BTreeMap<DaemonSetId, Vec<&Pod>> = BTreeMap::new();
     for pod in pods.values() {
-        let Some(name) = pod.daemon_set() else {
-            continue;
-        };
-        if expected.every {
-            sets.entry(name).or_default().push(pod);
-        } else if let Some(set) = sets.get_mut(name) {
-            set.push(pod);
+        if let Some(id) = pod.daemon_set()
+            && (expected.every || is_named(&id))
+        {
+            sets.entry(id).or_default().push(pod);
+        }
+    }
+    departures.update(known, &sets, |id, pods| {
+        is_named(id) || left_out(pods, known).is_none()
+    });
+    for id in departures.gone() {
+        sets.insert(id.clone(), Vec::new());
+    }
+    for name in &expected.daemon_sets {
+        if !sets.keys().any(|id| id.name == *name) {
+            let (name, group) = (name.clone(), String::new());
+            sets.insert(DaemonSetId { name, group }, Vec::new());
         }
     }
     let mut found = Found::default();
-    for (name, mut pods) in sets {
+    for (id, mut pods) in sets {
         pods.sort_by_key(|pod| &pod.metadata.name);
-        let is_named = expected.daemon_sets.iter().any(|named| named == name);
-        match state(name, is_named, &pods, known) {
+        let state = match newest(pods.iter().copied()) {
+            Some(newest) => state(is_named(&id), newest, &pods, known),
+            None => without_pod(is_named(&id), &id, departures),
+        };
+        match state {
             State::Ready => found.ready += 1,
             State::NotReady(words) => found.not_ready.push(words),
             State::Missing(words) => {
@@ -65,28 +86,57 @@ pub(super) fn judge(expected: &config::Pods, pods: &Pods, known: &Known<'_>) -> 
             State::LeftOut(words) => found.left_out.push(words),
         }
     }
-    found.outcome(expected, known)
+    Judgement {
+        outcome: found.outcome(expected, known),
+        valid_for: departures.valid_for(known.now),
+    }
 }
 
-fn state(name: &str, is_named: bool, pods: &[&Pod], known: &Known<'_>) -> State {
-    let Some(newest) = newest(pods.iter().copied()) else {
-        return State::Missing(format!("{} has no pod", printable(name, NAME)));
-    };
-    if let Some(pod) = pods.iter().find(|pod| known.is_waiting(pod)) {
-        let words = format!("pod {} waits until this untaint ends", short_name(pod));
-        return if is_named {
-            State::NotReady(words)
-        } else {
-            State::LeftOut(words)
-        };
+/// A gate that is closed could make the rule put its taint back on each node of a DaemonSet that was deleted for good.
+fn without_pod(is_named: bool, id: &DaemonSetId, departures: &Departures) -> State {
+    let name = printable(&id.name, NAME);
+    match departures.since(id) {
+        Some(since) if !is_named => State::Unknown(format!(
+            "{name} has had no pod since {since:.0}, and untaint waits {} for its next one",
+            shown_duration(WAIT)
+        )),
+        _ => State::Missing(format!("{name} has no pod")),
     }
-    // Its controller creates no pod on a node with a taint that the pod does not tolerate (kube-controller-manager
-    // `daemon_controller.go`, `NodeShouldRunDaemonPod`).
-    let untolerated = known.taints.first();
-    let untolerated = untolerated.filter(|taint| !newest.tolerates(taint));
-    let untolerated = untolerated.map(|taint| format!("does not tolerate {taint}"));
-    if let Some(words) = untolerated.as_ref().filter(|_| !is_named) {
-        return State::LeftOut(format!("pod {} {words}", short_name(newest)));
+}
+
+/// Why a DaemonSet that is not named is not waited for.
+fn left_out(pods: &[&Pod], known: &Known<'_>) -> Option<String> {
+    waiting(pods, known).or_else(|| {
+        let newest = newest(pods.iter().copied())?;
+        Some(format!(
+            "pod {} {}",
+            short_name(newest),
+            untolerated(newest, known)?
+        ))
+    })
+}
+
+fn waiting(pods: &[&Pod], known: &Known<'_>) -> Option<String> {
+    let pod = pods.iter().find(|pod| known.is_waiting(pod))?;
+    Some(format!(
+        "pod {} waits until this untaint ends",
+        short_name(pod)
+    ))
+}
+
+/// Its controller creates no pod on a node with a taint that the pod does not tolerate (kube-controller-manager
+/// `daemon_controller.go`, `NodeShouldRunDaemonPod`).
+fn untolerated(pod: &Pod, known: &Known<'_>) -> Option<String> {
+    let taint = known.taints.first()?;
+    (!pod.tolerates(taint)).then(|| format!("does not tolerate {taint}"))
+}
+
+fn state(is_named: bool, newest: &Pod, pods: &[&Pod], known: &Known<'_>) -> State {
+    if !is_named && let Some(words) = left_out(pods, known) {
+        return State::LeftOut(words);
+    }
+    if let Some(words) = waiting(pods, known) {
+        return State::NotReady(words);
     }
     let is_current = |pod: &&&Pod| pod.revision() == newest.revision();
     let is_going = |pod: &Pod| pod.is_terminating() || pod.has_ended();
@@ -101,7 +151,7 @@ fn state(name: &str, is_named: bool, pods: &[&Pod], known: &Known<'_>) -> State 
         None => Some((newest, "has ended")),
     };
     if let Some((pod, what)) = fault {
-        let also = untolerated.map(|words| format!(" and {words}"));
+        let also = untolerated(newest, known).map(|words| format!(" and {words}"));
         let also = also.unwrap_or_default();
         return State::NotReady(format!("pod {} {what}{also}", short_name(pod)));
     }

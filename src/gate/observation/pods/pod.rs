@@ -24,6 +24,15 @@ pub(in crate::gate::observation) struct Pod {
     status: Status,
 }
 
+/// Identifies a DaemonSet of a namespace. One that is deleted and created again stays the same: its next pod replaces the
+/// last one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DaemonSetId {
+    pub(super) name: String,
+    /// Not only Kubernetes has DaemonSets: OpenKruise has those of `apps.kruise.io`.
+    pub(super) group: String,
+}
+
 #[derive(Debug, Default, Deserialize)]
 struct Spec {
     #[serde(default, deserialize_with = "or_default")]
@@ -89,11 +98,14 @@ impl Pod {
         matches!(self.status.phase.as_deref(), Some("Failed" | "Succeeded"))
     }
 
-    /// The name of its DaemonSet. A static pod belongs to its Node. Controllers of other API groups have DaemonSets, too.
-    pub(super) fn daemon_set(&self) -> Option<&str> {
+    /// A static pod belongs to its Node.
+    pub(super) fn daemon_set(&self) -> Option<DaemonSetId> {
         let controller = self.metadata.controller();
         let controller = controller.filter(|owner| owner.kind == "DaemonSet")?;
-        Some(&controller.name)
+        Some(DaemonSetId {
+            name: controller.name.clone(),
+            group: controller.group().to_owned(),
+        })
     }
 
     /// Whether one of its tolerations can match a taint of `taint` (`Toleration.ToleratesTaint`, k8s.io/api core/v1).

@@ -24,6 +24,8 @@ fn known(stale: StalePods) -> Known<'static> {
         stale,
         taints: &[],
         waiting_pod: Some("waiting"),
+        now: Instant::now(),
+        clock: Timestamp::now(),
     }
 }
 
@@ -53,7 +55,7 @@ fn outcome(newest_revision: bool, given: &[Given]) -> Outcome {
         }
         (n.to_string(), serde_json::from_value(pod).unwrap())
     });
-    judge(
+    judge_one(
         &expected(newest_revision),
         &pods.collect(),
         &known(StalePods::new()),
@@ -143,14 +145,23 @@ fn a_pod_without_a_status_and_one_that_has_ended_are_not_ready() {
 /// An init container of the pod waits for the end of `run --once`, so the pod cannot become ready before that.
 #[test]
 fn the_reason_names_a_pod_that_waits_for_this_program() {
-    let pod = json!({"metadata": {"name": "own", "uid": "waiting", "resourceVersion": "1"}});
-    let pods = Pods::from([(
-        "waiting".into(),
-        serde_json::from_value::<Pod>(pod).unwrap(),
-    )]);
+    let outcome = |ready: &str, stale: &[&str]| {
+        let pod = json!({
+            "metadata": {"name": "own", "uid": "waiting", "resourceVersion": "1"},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        });
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let pods = Pods::from([("waiting".into(), pod)]);
+        let stale = stale.iter().map(|uid| ((*uid).into(), "old".into()));
+        judge_one(&expected(false), &pods, &known(stale.collect()))
+    };
     let reason = "no pod in kube-system is ready on this node: 1 waiting until this untaint ends";
-    let outcome = judge(&expected(false), &pods, &known(StalePods::new()));
-    assert_eq!(outcome, Outcome::Closed(reason.into()));
+    let waits = Outcome::Closed(reason.into());
+    assert_eq!(outcome("False", &[]), waits);
+    // Its status is from before the reboot.
+    assert_eq!(outcome("True", &["waiting"]), waits);
+    // It has no such init container.
+    assert!(outcome("True", &[]).is_open());
 }
 
 #[test]
@@ -195,7 +206,7 @@ fn track(tracker: &mut Tracker, pods: &HashMap<String, Pod>, synced: bool) -> Ou
         ..NodeFreshness::default()
     };
     let stale = tracker.stale(pods, &freshness, Some(uptime()));
-    judge(&expected(false), pods, &known(stale))
+    judge_one(&expected(false), pods, &known(stale))
 }
 
 const BEFORE: Option<&str> = Some("2026-03-01T11:59:59Z");

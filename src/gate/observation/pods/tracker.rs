@@ -1,14 +1,18 @@
-//! What the status of each pod shows of this boot.
+//! What is known from earlier judgements: what the status of each pod shows of this boot, and which DaemonSets had pods.
 
 use std::collections::HashMap;
 
+use super::daemon_sets::Departures;
 use super::pod::Pods;
 use crate::boot::Uptime;
 use crate::gate::freshness::{NodeFreshness, WriteTracker};
 
-/// Follows the writes to each pod's status, by the pod's uid.
 #[derive(Debug, Default)]
-pub(in crate::gate::observation) struct Tracker(HashMap<String, TrackedPod>);
+pub(in crate::gate::observation) struct Tracker {
+    /// By their uids.
+    pods: HashMap<String, TrackedPod>,
+    pub(in crate::gate::observation) departures: Departures,
+}
 
 #[derive(Debug, Default)]
 struct TrackedPod {
@@ -27,10 +31,10 @@ impl Tracker {
         freshness: &NodeFreshness,
         uptime: Option<Uptime>,
     ) -> StalePods {
-        self.0.retain(|uid, _| pods.contains_key(uid));
+        self.pods.retain(|uid, _| pods.contains_key(uid));
         let mut stale = StalePods::new();
         for (uid, pod) in pods {
-            let tracked = self.0.entry(uid.clone()).or_default();
+            let tracked = self.pods.entry(uid.clone()).or_default();
             // Nothing is known of a pod that a backup has replaced.
             if pod.metadata.resource_version < tracked.resource_version {
                 *tracked = TrackedPod::default();

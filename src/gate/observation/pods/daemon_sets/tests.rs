@@ -1,8 +1,16 @@
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::tracker::StalePods;
 use super::*;
+use crate::gate::State;
 use crate::taint::TaintMatcher;
+
+mod departures;
+mod groups;
+mod own_pod;
 
 /// A pod as its DaemonSet has created it: of the DaemonSet, with a toleration for everything, ready.
 fn pod(set: &str, name: &str) -> Value {
@@ -84,6 +92,16 @@ fn taint(text: &str) -> TaintMatcher {
 
 /// The status of pods whose names begin with `stale` is from before the boot. The pod `own` waits for this program.
 fn outcome(gate: &config::Pods, pods: &[Value]) -> Outcome {
+    let now = (Instant::now(), Timestamp::now());
+    judgement(gate, pods, now, &mut Departures::default()).outcome
+}
+
+fn judgement(
+    gate: &config::Pods,
+    pods: &[Value],
+    (now, clock): (Instant, Timestamp),
+    departures: &mut Departures,
+) -> Judgement {
     let pods: Vec<Pod> = pods
         .iter()
         .map(|pod| serde_json::from_value(pod.clone()).unwrap())
@@ -96,8 +114,11 @@ fn outcome(gate: &config::Pods, pods: &[Value]) -> Outcome {
         stale,
         taints: &[taint("example.com/a:NoSchedule")],
         waiting_pod: Some("own"),
+        now,
+        clock,
     };
-    judge(gate, &pods.into_iter().map(by_uid).collect(), &known)
+    let pods = pods.into_iter().map(by_uid).collect();
+    judge(gate, &pods, &known, departures)
 }
 
 const OPEN: &str = "DaemonSets in kube-system are ready on this node";
@@ -280,16 +301,6 @@ fn a_daemon_set_that_waits_for_the_taint_to_go_is_not_waited_for_and_is_told() {
         "1 of 1 {CLOSED}: pod late-1 is terminating and does not tolerate example.com/a:NoSchedule"
     ));
     assert_eq!(named(terminating(late())), expected);
-}
-
-#[test]
-fn the_pod_that_waits_for_this_program_is_not_waited_for_and_is_told() {
-    let pods = [pod("a", "a-1"), unready(pod("b", "own"))];
-    let own = "pod own waits until this untaint ends";
-    let expected = open(&format!("1 of 1 {OPEN}; not waited for: {own}"));
-    assert_eq!(outcome(&gate(true, &[]), &pods), expected);
-    let expected = closed(&format!("1 of 1 {CLOSED}: {own}"));
-    assert_eq!(outcome(&gate(false, &["b"]), &pods), expected);
 }
 
 #[test]
