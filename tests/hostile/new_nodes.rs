@@ -13,7 +13,7 @@ use testkit::taints;
 use self::scene::{
     KARPENTER, NOT_READY, Scene, assert_taints, labelled, registration, with_policy,
 };
-use crate::request::Request;
+use crate::request::{APPLY, Request};
 use crate::tenants::Caller;
 
 /// What the rules of [`with_policy`] add to a Node without special labels.
@@ -157,6 +157,27 @@ async fn a_node_that_exists_gets_no_taint_whoever_changes_it() {
     scene.cluster.delete_node(name).await.unwrap();
     let answer = scene.register(name, &registration(name)).await;
     assert_taints(&answer.body, &PLAIN, &[]);
+}
+
+/// An apply creates what does not exist.
+#[tokio::test]
+async fn a_node_that_an_apply_creates_gets_the_taints_and_later_applies_leave_them_alone() {
+    let Some(scene) = with_policy().await else {
+        return;
+    };
+    let name = "applied";
+    let uri = format!("/api/v1/nodes/{name}?fieldManager=kubelet");
+    let apply = Request::patch("", uri, APPLY, registration(name));
+    let created = scene.ask(Caller::Kubelet(name), apply.clone()).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    assert_taints(&created.body, &PLAIN, &[]);
+    let again = scene.ask(Caller::Kubelet(name), apply.clone()).await;
+    assert_eq!(again.code, 200, "{again:?}");
+    assert_taints(&again.body, &PLAIN, &[]);
+    scene.cluster.set_taints(name, &[]).await.unwrap();
+    let after_removal = scene.ask(Caller::Kubelet(name), apply).await;
+    assert_eq!(after_removal.code, 200, "{after_removal:?}");
+    assert_eq!(taints(&after_removal.body), [""; 0]);
 }
 
 #[tokio::test]

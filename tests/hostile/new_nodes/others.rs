@@ -63,6 +63,20 @@ async fn nodes_that_others_create_get_no_taint_and_no_node_registers_another() {
         assert_eq!(answer.code, 201, "{user}: {answer:?}");
         assert_eq!(taints(&answer.body), [NOT_READY], "{user}");
     }
+    // The server has not given it a name yet when the policy looks at it.
+    let mut nameless = registration("made");
+    nameless["metadata"]["name"] = json!(null);
+    nameless["metadata"]["generateName"] = json!("made-");
+    for groups in [&["system:masters"][..], &["system:masters", "system:nodes"]] {
+        let mut request = Request::new("", Method::POST, "/api/v1/nodes", nameless.clone()).dry();
+        request.headers = vec![("impersonate-user", "made".to_owned())];
+        let groups = groups.iter();
+        let groups = groups.map(|group| ("impersonate-group", (*group).to_owned()));
+        request.headers.extend(groups);
+        let answer = scene.ask(Caller::Admin, request).await;
+        assert_eq!(answer.code, 201, "{answer:?}");
+        assert_eq!(taints(&answer.body), [NOT_READY]);
+    }
     let answer = scene.try_registration("one", &registration("other")).await;
     assert_eq!(answer.code, 403, "{answer:?}");
     assert!(
@@ -131,7 +145,7 @@ spec:
     resourceRules:
     - {apiGroups: [""], apiVersions: ["*"], resources: [nodes], operations: [CREATE]}
   matchConditions:
-  - {name: its-node, expression: "object.metadata.name == 'replaced'"}
+  - {name: its-node, expression: "object.metadata.?name.orValue('') == 'replaced'"}
   mutations:
   - patchType: JSONPatch
     jsonPatch:
