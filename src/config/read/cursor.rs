@@ -224,6 +224,14 @@ impl<'t> Cursor<'t> {
 
     /// One of some words, each with its meaning.
     pub(crate) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Option<T> {
+        let meant = |text: &str| words.iter().find(|word| word.0.eq_ignore_ascii_case(text));
+        // YAML reads False as a boolean, in any case.
+        if !matches!(self.value(), Value::String(_))
+            && let Some((word, _)) = self.spelling().and_then(meant)
+        {
+            self.report(format!("must be a string; write \"{word}\""));
+            return None;
+        }
         self.parsed(|text| {
             let found = words.iter().find(|(word, _)| *word == text);
             found.map(|(_, meaning)| *meaning).ok_or_else(|| {
