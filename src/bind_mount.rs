@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Where the manifests mount the configuration.
-const CONFIGURATION: &str = "/etc/untaint";
+pub(crate) const CONFIGURATION: &str = "/etc/untaint";
 
 /// No directory of the host can be mounted at these paths of a pod, around them or below them.
 const PATHS_OF_POD: [&str; 5] = [

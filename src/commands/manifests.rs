@@ -37,14 +37,16 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     print_warnings(&of_configuration.to_string()).await;
     let mut warnings = Vec::new();
     let without_policy = match &target {
-        Some(_) => Some("--patch: use it with --only=policy"),
+        Some(_) => Some(
+            "--patch writes no policy: run the command again with --only=policy instead of --patch",
+        ),
         None if args.only.contains(&Part::Policy) => None,
-        None => Some("--only without policy: add policy to --only"),
+        None => Some("--only without policy writes none: add policy to --only"),
     };
     match without_policy {
         None => warnings.extend(manifests.policy_warnings()),
-        Some(remedy) if manifests.taint_new_nodes.is_some() => {
-            warnings.push(format!("--taint-new-nodes does nothing with {remedy}"));
+        Some(why) if manifests.taint_new_nodes.is_some() => {
+            warnings.push(format!("--taint-new-nodes does nothing, because {why}"));
         }
         Some(_) => {}
     }

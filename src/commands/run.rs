@@ -18,7 +18,7 @@ use super::{Failure, deadline_in, finish_by, late, read_configuration};
 use crate::agent::{self, Options};
 use crate::api::{ApiServer, Source};
 use crate::cli::{Exit, GateArgs, RunArgs};
-use crate::config::{Check, Configuration, ObservedObject, is_standard_input};
+use crate::config::{Configuration, is_standard_input};
 use crate::events;
 use crate::metrics::{Counters, Metrics};
 use crate::reload::{self, Loaded, Reload};
@@ -153,25 +153,16 @@ fn log_start(configuration: &ConfigurationStatus, node: &str, api: &ApiServer) {
 
 /// Warns of gates that would wait for the pod in which `--once` runs.
 fn warn_of_unknown_pod(configuration: &Configuration) {
-    for rule in &configuration.rules {
-        for gate in &rule.gates {
-            for check in gate.checks() {
-                if let Check::Observation(observation) = check
-                    && let ObservedObject::Pods(pods) = &observation.object
-                    && pods.every
-                {
-                    let (rule, gate, namespace) = (&rule.name, gate.name(), &pods.namespace);
-                    warn!(
-                        rule,
-                        gate,
-                        namespace,
-                        "cannot tell which pod is untaint's own, because the credentials name none: if a DaemonSet of the \
-                         namespace has that pod, the gate may wait for it without end; in a pod, use the token that \
-                         Kubernetes mounts there, without --kubeconfig"
-                    );
-                }
-            }
-        }
+    for (rule, gate, pods) in configuration.gates_for_every_daemon_set() {
+        let namespace = &pods.namespace;
+        warn!(
+            rule,
+            gate,
+            namespace,
+            "cannot tell which pod is untaint's own, because the credentials name none; if that pod belongs to a DaemonSet in \
+             this namespace, the gate waits for it, and it waits for untaint; in a pod, use the token that Kubernetes mounts there, \
+             without --kubeconfig"
+        );
     }
 }
 

@@ -119,6 +119,21 @@ impl Configuration {
         gates.collect::<Vec<_>>().join(", ")
     }
 
+    /// The `pods` gates and members of groups with `every`, each with the names of its rule and its gate.
+    pub fn gates_for_every_daemon_set(&self) -> impl Iterator<Item = (&str, &str, &Pods)> {
+        let gates = self.rules.iter();
+        let gates = gates.flat_map(|rule| rule.gates.iter().map(move |gate| (rule, gate)));
+        gates.flat_map(|(rule, gate)| {
+            gate.checks().iter().filter_map(move |check| match check {
+                Check::Observation(Observation {
+                    object: ObservedObject::Pods(pods),
+                    ..
+                }) if pods.every => Some((rule.name.as_str(), gate.name(), pods)),
+                _ => None,
+            })
+        })
+    }
+
     /// Reads the files, and joins what they have.
     fn read(roots: &[Cursor<'_>]) -> Option<Self> {
         let mut joined = Joined::default();

@@ -94,8 +94,8 @@ const NODES_STATUS: &str = r#"- apiGroups: [""]
 "#;
 
 const PODS: &str = r#"- apiGroups: [""]
-  # For pods gates. untaint asks only for pods of its own node with the labels of the gate. RBAC cannot restrict that:
-  # with the token, every pod of this namespace can be read.
+  # For pods gates. untaint asks only for pods of its own node, with the matchLabels of the gate. RBAC cannot restrict
+  # that: with the token, every pod of this namespace can be read.
   resources: [pods]
   # If the server does not support streaming lists, untaint lists first.
   verbs: [list, watch]

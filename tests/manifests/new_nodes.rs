@@ -50,7 +50,7 @@ fn the_policy_says_at_its_head_what_it_needs_and_how_it_is_stopped() {
         .unwrap();
     for text in [
         "Kubernetes 1.36 or newer",
-        "kubectl delete mutatingadmissionpolicybinding untaint-new-nodes\n",
+        "kubectl delete mutatingadmissionpolicybinding --selector app.kubernetes.io/instance=untaint\n",
     ] {
         assert!(head.contains(text), "{head}");
     }
@@ -144,9 +144,9 @@ fn an_output_without_the_policy_has_a_warning_that_new_nodes_get_no_taints() {
         "--namespace=kube-system",
         "--patch=cni",
     ];
-    let only = "warning: --taint-new-nodes does nothing with --only without policy: add policy to --only\n";
-    let of_patch =
-        "warning: --taint-new-nodes does nothing with --patch: use it with --only=policy\n";
+    let only = "warning: --taint-new-nodes does nothing, because --only without policy writes none: add policy to --only\n";
+    let of_patch = "warning: --taint-new-nodes does nothing, because --patch writes no policy: run the command again with --only=policy \
+         instead of --patch\n";
     for (arguments, expected) in [
         (&["--only=workload"][..], only),
         (&["--only=rbac,config"], only),

@@ -33,20 +33,25 @@ pub struct Allocatable {
 pub(super) fn read(cursor: &Cursor<'_>) -> Option<ObservedObject> {
     cursor.mapping("allocatable", |fields| {
         let resource = fields.required("resource", |name| name.text(&QUALIFIED_NAME));
+        let at_least = fields.optional("atLeast", read_quantity);
         let capacity_at = fields.find("equalsCapacity");
         let equals_capacity = capacity_at.as_ref().and_then(Cursor::boolean);
         if let Some(at) = &capacity_at
             && equals_capacity == Some(true)
             && is_of_kubelet(&resource)
         {
+            let remedy = match &at_least {
+                Some(_) => "delete this field",
+                None => "write atLeast instead",
+            };
             at.warn_key(format!(
                 "the kubelet reports {resource} from its start, less what it reserves, so the gate opens at once or never; \
-                 write atLeast instead"
+                 {remedy}"
             ));
         }
         Some(ObservedObject::Allocatable(Allocatable {
             resource,
-            at_least: fields.optional("atLeast", read_quantity),
+            at_least,
             equals_capacity: equals_capacity.unwrap_or_default(),
         }))
     })

@@ -4,14 +4,14 @@ use crate::config::gate::{Check, Gate, ProbeHandler};
 use crate::config::read::Cursor;
 use crate::taint::{Effect, TaintMatcher};
 
-/// Start-up taints whose vendor documents the effect `NoExecute`, and whose DaemonSet tolerates everything.
-const OF_VENDORS: [&str; 1] = ["node.cilium.io/agent-not-ready"];
+/// Cilium documents `NoExecute` for its start-up taint, and its DaemonSet tolerates everything.
+const OF_CILIUM: &str = "node.cilium.io/agent-not-ready";
 
 /// Warns about the effect of `taint`, which stands `at`, if a gate waits for a CNI. The pods of a CNI tolerate `NoSchedule`,
 /// because every new Node has `node.kubernetes.io/not-ready:NoSchedule`. Some tolerate nothing else: those of Flannel's
 /// Documentation/kube-flannel.yml and of the older manifests of Multus.
 pub(super) fn warn(at: &Cursor<'_>, taint: &TaintMatcher, gates: &[Gate]) {
-    if taint.effect != Some(Effect::NoExecute) || OF_VENDORS.contains(&taint.key.as_str()) {
+    if taint.effect != Some(Effect::NoExecute) || taint.key == OF_CILIUM {
         return;
     }
     let waits_for_cni = |check: &Check| match check {

@@ -52,7 +52,8 @@ pub(super) fn observe_node(
     })
 }
 
-/// What an observation keeps while nobody watches: the boot is the same.
+/// What an observation keeps of its round while nobody watches: which statuses were written in this boot, and which
+/// DaemonSets had pods. It has no outcomes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory(Arc<Mutex<pods::Tracker>>);
 

@@ -51,8 +51,12 @@ pub(super) struct GateRunner {
 enum Phase {
     /// The rule does not need the gate now.
     AtRest,
-    /// For other gates, with the reason.
-    Waiting(String),
+    /// For other gates.
+    Waiting {
+        reason: String,
+        /// Whether the gate was closed before that.
+        was_closed: bool,
+    },
     Running(Run),
 }
 
@@ -116,14 +120,19 @@ impl GateRunner {
     /// Ends the evaluation, and forgets its outcomes, until the next [`Self::run`].
     pub(super) fn wait(&mut self, now: Instant, reason: String) {
         self.begin();
-        self.stop(Phase::Waiting(reason));
+        let was_closed = match self.phase {
+            Phase::Waiting { was_closed, .. } => was_closed,
+            _ => self.status.state == State::Closed,
+        };
+        self.stop(Phase::Waiting { reason, was_closed });
         self.update_status(now);
     }
 
-    /// Ends the round, and forgets its outcomes.
+    /// Ends the round, and forgets what was found in it.
     pub(super) fn rest(&mut self, now: Instant) {
         if !matches!(self.phase, Phase::AtRest) {
             self.stop(Phase::AtRest);
+            self.memories.fill_with(Memory::default);
             self.update_status(now);
         }
     }
@@ -181,15 +190,17 @@ impl GateRunner {
         self.is_known
     }
 
-    /// Nothing is known against a gate that waits: it depends on the gates that it waits for.
+    /// A gate that waits depends on the gates that it waits for, unless something is known against it.
     pub(super) fn is_open_but_for_api(&self) -> bool {
-        matches!(self.phase, Phase::Waiting(_))
-            || group::is_open_but_for_api(&self.spec, &self.outcomes)
+        match self.phase {
+            Phase::Waiting { was_closed, .. } => !was_closed,
+            _ => group::is_open_but_for_api(&self.spec, &self.outcomes),
+        }
     }
 
     fn outcome(&self) -> Outcome {
         match &self.phase {
-            Phase::Waiting(reason) => Outcome::Waiting(reason.clone()),
+            Phase::Waiting { reason, .. } => Outcome::Waiting(reason.clone()),
             Phase::AtRest | Phase::Running(_) => group::outcome(&self.spec, &self.outcomes),
         }
     }
@@ -199,7 +210,7 @@ impl GateRunner {
         let outcome = self.outcome();
         let is_evaluated = self.outcomes.iter().all(Outcome::is_evaluated);
         self.opening.observe(now, outcome.is_open(), is_evaluated);
-        self.is_known |= is_evaluated || matches!(self.phase, Phase::Waiting(_));
+        self.is_known |= is_evaluated || matches!(self.phase, Phase::Waiting { .. });
         let changed = self.status.state != outcome.state();
         if !changed && self.status.message == outcome.message() {
             return;

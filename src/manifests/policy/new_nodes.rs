@@ -215,13 +215,24 @@ mod tests {
         let of_pods = include_str!("../workload/nodes.yaml");
         let of_policy = include_str!("new-nodes/policy.yaml");
         let mut keys: Vec<_> = of_pods.split("- key: ").skip(1).collect();
-        let os = of_pods.split("nodeSelector:\n  ").nth(1).unwrap();
-        keys.push(os);
+        let selector = of_pods.split("nodeSelector:\n  ").nth(1).unwrap();
+        keys.extend(selector.lines().next());
         for key in keys {
-            let key = key.split([':', '\n']).next().unwrap();
-            assert!(of_policy.contains(&format!("labels[?'{key}']")), "{key}");
-            let values = ["windows", "fargate", "virtual-kubelet"];
-            assert!(values.iter().any(|value| is_elsewhere(key, value)), "{key}");
+            let (key, rest) = key.split_once([':', '\n']).unwrap();
+            let in_policy = |comparison: &str| {
+                let line = format!("labels[?'{key}'].orValue('') {comparison}");
+                assert!(of_policy.contains(&line), "{line}");
+            };
+            if let Some((_, values)) = rest.split_once("operator: NotIn\n          values: [") {
+                for value in values.split(']').next().unwrap().split(", ") {
+                    in_policy(&format!("!= '{value}'"));
+                    assert!(is_elsewhere(key, value), "{key} {value}");
+                }
+            } else {
+                let value = rest.trim();
+                in_policy(&format!("== '{value}'"));
+                assert!(!is_elsewhere(key, value) && is_elsewhere(key, ""), "{key}");
+            }
         }
         assert_eq!(of_policy.matches("labels[?").count(), 3);
     }

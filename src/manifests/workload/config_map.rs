@@ -5,12 +5,11 @@ use std::path::Path;
 
 use thiserror::Error;
 
+use crate::bind_mount::CONFIGURATION;
 use crate::config::{self, SourceFile, is_in_directory};
 use crate::manifests::account::Account;
 use crate::manifests::yaml::{literal, scalar};
 
-/// Where the whole ConfigMap is mounted.
-const DIRECTORY: &str = "/etc/untaint";
 /// The key of the only file, whatever its name.
 const ONLY: &str = "config.yaml";
 /// The longest key, in characters: `DNS1123SubdomainMaxLength` in `IsConfigMapKey` of apimachinery.
@@ -77,8 +76,8 @@ impl ConfigMap {
     /// The value of `--config` in the pods.
     pub(super) fn mounted(&self) -> String {
         match self.0.as_slice() {
-            [file] => format!("{DIRECTORY}/{}", file.name),
-            _ => DIRECTORY.into(),
+            [file] => format!("{CONFIGURATION}/{}", file.name),
+            _ => CONFIGURATION.into(),
         }
     }
 }

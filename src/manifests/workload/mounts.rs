@@ -58,8 +58,9 @@ const NOT_OF_HOST: [(&[&str], &str); 4] = [
 
 /// Directories that the pods may create without harm: those of CNI plugins, as docs/installing.md and the examples have
 /// them, and those that every node has.
-const EXPECTED: [&str; 16] = [
+const EXPECTED: [&str; 17] = [
     "/etc/cni",
+    "/etc/cni/net.d",
     "/run/flannel",
     "/var/run/aws-node",
     "/var/run/secrets-store-csi-providers",

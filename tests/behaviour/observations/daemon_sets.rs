@@ -208,12 +208,12 @@ async fn what_a_gate_saw_of_pods_stays_while_it_waits_for_others() {
     let gates = Gates::closed().await;
     gates.write_conflist();
     gates.configure(&gates.rule(
-        "  - {name: every, pods: {namespace: waits, every: true}, after: [agent]}\n  stableFor: 1h\n",
+        "  - {name: every, pods: {namespace: remembers, every: true}, after: [agent]}\n  stableFor: 1h\n",
     ));
-    let Some(scene) = OnCluster::with("waits", &[TAINT], gates).await else {
+    let Some(scene) = OnCluster::with("remembers", &[TAINT], gates).await else {
         return;
     };
-    let pods = Pods::new(&scene, "waits").await;
+    let pods = Pods::new(&scene, "remembers").await;
     pods.permit().await;
     let since = |time: &str| {
         let mut status = ready("True");
@@ -225,18 +225,18 @@ async fn what_a_gate_saw_of_pods_stays_while_it_waits_for_others() {
     let agent = scene.agent(&[]);
     let health = &scene.gates.health;
     health.set(200);
-    let doubt = "1 of 2 DaemonSets in waits are not known to be ready on this node: pod a-1 is ready, but the newest time";
+    let doubt = "1 of 2 DaemonSets in remembers are not known to be ready on this node: pod a-1 is ready, but the newest time";
     said(&agent, "every", "unknown", doubt).await;
     // The kubelet writes it again, by a clock that is wrong.
     pods.set("a-1", &since("2020-01-01T00:00:10Z")).await;
-    let open = "2 of 2 DaemonSets in waits are ready";
+    let open = "2 of 2 DaemonSets in remembers are ready";
     said(&agent, "every", "open", open).await;
 
     health.set(503);
     said(&agent, "agent", "closed", "").await;
     pods.delete("b-1").await;
     health.set(200);
-    let unknown = "1 of 2 DaemonSets in waits are not known to be ready on this node: b has had no pod since ";
+    let unknown = "1 of 2 DaemonSets in remembers are not known to be ready on this node: b has had no pod since ";
     said(&agent, "every", "unknown", unknown).await;
     let is_doubt = |line: &Value| {
         line["reason"]

@@ -59,48 +59,31 @@ pub(super) fn judge(
     departures.update(known, &sets, |id, pods| {
         is_named(id) || left_out(pods, known).is_none()
     });
-    for id in departures.gone() {
-        sets.insert(id.clone(), Vec::new());
-    }
-    for name in &expected.daemon_sets {
-        if !sets.keys().any(|id| id.name == *name) {
-            let (name, group) = (name.clone(), String::new());
-            sets.insert(DaemonSetId { name, group }, Vec::new());
-        }
-    }
     let mut found = Found::default();
-    for (id, mut pods) in sets {
+    for (id, pods) in &mut sets {
         pods.sort_by_key(|pod| &pod.metadata.name);
-        let state = match newest(pods.iter().copied()) {
-            Some(newest) => state(is_named(&id), newest, &pods, known),
-            None => without_pod(is_named(&id), &id, departures),
-        };
-        match state {
-            State::Ready => found.ready += 1,
-            State::NotReady(words) => found.not_ready.push(words),
-            State::Missing(words) => {
-                found.is_missing = true;
-                found.not_ready.push(words);
-            }
-            State::Unknown(words) => found.unknown.push(words),
-            State::LeftOut(words) => found.left_out.push(words),
+        if let Some(newest) = newest(pods.iter().copied()) {
+            found.add(state(is_named(id), newest, pods, known));
         }
+    }
+    let has_pod = |name: &String| sets.keys().any(|id| id.name == *name);
+    let missing = expected.daemon_sets.iter().filter(|name| !has_pod(name));
+    for name in missing {
+        let name = printable(name, NAME);
+        found.add(State::Missing(format!("{name} has no pod")));
+    }
+    // With a gate that is closed, the rule could put its taint back on each node of a DaemonSet that was deleted for good.
+    let gone = departures.gone();
+    for (id, since) in gone.filter(|(id, _)| !is_named(id) || has_pod(&id.name)) {
+        found.add(State::Unknown(format!(
+            "{} has had no pod since {since:.0}, and untaint waits {} for its next one",
+            printable(&id.name, NAME),
+            shown_duration(WAIT)
+        )));
     }
     Judgement {
         outcome: found.outcome(expected, known),
         valid_for: departures.valid_for(known.now),
-    }
-}
-
-/// A gate that is closed could make the rule put its taint back on each node of a DaemonSet that was deleted for good.
-fn without_pod(is_named: bool, id: &DaemonSetId, departures: &Departures) -> State {
-    let name = printable(&id.name, NAME);
-    match departures.since(id) {
-        Some(since) if !is_named => State::Unknown(format!(
-            "{name} has had no pod since {since:.0}, and untaint waits {} for its next one",
-            shown_duration(WAIT)
-        )),
-        _ => State::Missing(format!("{name} has no pod")),
     }
 }
 
@@ -162,6 +145,19 @@ fn state(is_named: bool, newest: &Pod, pods: &[&Pod], known: &Known<'_>) -> Stat
 }
 
 impl Found {
+    fn add(&mut self, state: State) {
+        match state {
+            State::Ready => self.ready += 1,
+            State::NotReady(words) => self.not_ready.push(words),
+            State::Missing(words) => {
+                self.is_missing = true;
+                self.not_ready.push(words);
+            }
+            State::Unknown(words) => self.unknown.push(words),
+            State::LeftOut(words) => self.left_out.push(words),
+        }
+    }
+
     fn outcome(&self, expected: &config::Pods, known: &Known<'_>) -> Outcome {
         let namespace = &expected.namespace;
         let left_out = match self.left_out.as_slice() {

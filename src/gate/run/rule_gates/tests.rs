@@ -129,6 +129,30 @@ async fn a_gate_is_not_asked_while_one_before_it_is_not_open_whatever_the_order_
     assert_eq!(scene.states(), "wwc");
 }
 
+/// In an outage, a node on which this gate was closed has no reason to hurry.
+#[tokio::test]
+async fn a_gate_that_was_closed_before_it_waits_stays_in_the_way() {
+    let gates = "{name: a, nodeLabel: {key: a}}, {name: b, nodeLabel: {key: b}, after: [a]}";
+    let mut scene = Scene::new(gates);
+    for (labels, states, waits_for_api) in [
+        (Some("a b"), "oo", true),
+        (None, "uw", true),
+        (Some("a"), "oc", false),
+        (None, "uw", false),
+        (None, "uw", false),
+        (Some("a b"), "oo", true),
+        (None, "uw", true),
+    ] {
+        scene.run(0, labels);
+        let found = (scene.states(), scene.gates.are_open_but_for_api());
+        assert_eq!(found, (states.to_owned(), waits_for_api), "{labels:?}");
+    }
+    scene.run(0, Some("a"));
+    scene.gates.rest(Instant::now());
+    scene.run(1, None);
+    assert!(scene.gates.are_open_but_for_api(), "that was another round");
+}
+
 #[tokio::test]
 async fn groups_wait_and_are_waited_for_like_any_gate() {
     let mut scene = Scene::new(

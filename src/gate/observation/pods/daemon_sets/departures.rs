@@ -18,8 +18,6 @@ use super::super::pod::{DaemonSetId, Pod};
 /// `RecommendedDefaultLeaderElectionConfiguration`). A DaemonSet that was deleted, or that no longer selects the node,
 /// must not hold the taint for longer.
 pub(super) const WAIT: Duration = Duration::from_mins(1);
-/// The most DaemonSets that are remembered. A node has about as many pods.
-const MOST: usize = 250;
 
 #[derive(Debug, Default)]
 pub(in crate::gate::observation) struct Departures {
@@ -49,19 +47,13 @@ impl Departures {
         }
         self.gone
             .retain(|id, gone| known.now < gone.until && !sets.contains_key(id));
-        while self.gone.len() > MOST {
-            self.gone.pop_last();
-        }
         let awaited = sets.iter().filter(|(id, pods)| is_awaited(id, pods));
         self.here = awaited.map(|(id, _)| id.clone()).collect();
     }
 
-    pub(super) fn gone(&self) -> impl Iterator<Item = &DaemonSetId> {
-        self.gone.keys()
-    }
-
-    pub(super) fn since(&self, id: &DaemonSetId) -> Option<Timestamp> {
-        Some(self.gone.get(id)?.since)
+    /// Each with the time since when.
+    pub(super) fn gone(&self) -> impl Iterator<Item = (&DaemonSetId, Timestamp)> {
+        self.gone.iter().map(|(id, gone)| (id, gone.since))
     }
 
     /// When the first of them is forgotten, from `now`.

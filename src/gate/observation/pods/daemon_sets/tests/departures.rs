@@ -122,16 +122,3 @@ fn a_named_daemon_set_without_a_pod_is_not_ready_at_any_time() {
         }
     }
 }
-
-#[test]
-fn the_daemon_sets_that_are_remembered_are_limited() {
-    let pods: Vec<_> = (0..1000)
-        .map(|n| pod(&n.to_string(), &n.to_string()))
-        .collect();
-    let mut scene = Scene::new(gate(true, &[]));
-    scene.at(0, &pods);
-    let outcome = scene.outcome(1, &[]);
-    let expected = format!("250 of 250 {UNKNOWN}: 0 has had no pod since ");
-    assert!(outcome.message().starts_with(&expected), "{outcome:?}");
-    assert_eq!(scene.outcome(61, &[]), closed(NONE));
-}

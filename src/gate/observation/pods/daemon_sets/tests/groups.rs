@@ -33,14 +33,16 @@ fn daemon_sets_of_one_name_in_two_api_groups_are_two() {
             assert_eq!(outcome(&gate, &pods), expected, "{gate:?} {pods:#?}");
         }
     }
-    let mut departures = Departures::default();
     let now = (Instant::now(), Timestamp::now());
-    for (pods, state) in [
-        (vec![a(), other(KRUISE)], State::Open),
-        (vec![other(KRUISE)], State::Unknown),
-    ] {
-        let judgement = judgement(&gate(true, &[]), &pods, now, &mut departures);
-        assert_eq!(judgement.outcome.state(), state, "{pods:#?}");
+    for gate in [gate(true, &[]), gate(false, &["a"]), gate(true, &["a"])] {
+        let mut departures = Departures::default();
+        for (pods, state) in [
+            (vec![a(), other(KRUISE)], State::Open),
+            (vec![other(KRUISE)], State::Unknown),
+        ] {
+            let judgement = judgement(&gate, &pods, now, &mut departures);
+            assert_eq!(judgement.outcome.state(), state, "{gate:?} {pods:#?}");
+        }
     }
     let named = outcome(&gate(false, &["a"]), &[other(KRUISE)]);
     assert_eq!(named, open(&format!("1 of 1 {OPEN}")));
