@@ -200,11 +200,14 @@ fn a_resource_that_must_equal_its_capacity_has_a_warning_if_this_says_little() {
         "pods",
         "hugepages-2Mi",
     ] {
-        let warning = format!(
-            "the kubelet reports {resource} from its start, less what it reserves, so the gate opens at once or never; write \
-             atLeast instead"
-        );
-        for more in ["equalsCapacity: true, atLeast: 1", "equalsCapacity: true"] {
+        for (more, remedy) in [
+            ("equalsCapacity: true, atLeast: 1", "delete this field"),
+            ("equalsCapacity: true", "write atLeast instead"),
+        ] {
+            let warning = format!(
+                "the kubelet reports {resource} from its start, less what it reserves, so the gate opens at once or never; \
+                 {remedy}"
+            );
             for stable_for in ["stableFor: 5s", ""] {
                 assert_warning(resource, more, stable_for, Some(&warning));
             }

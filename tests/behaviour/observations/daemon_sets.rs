@@ -259,7 +259,7 @@ async fn each_named_daemon_set_must_have_a_pod_here_that_has_become_ready_in_thi
     let agent = scene.agent(&[]);
     let sets = "DaemonSets in named are not ready on this node";
     let hint = "a DaemonSet has a pod here only if it exists, selects this node and tolerates example.com/not-ready";
-    let none = format!("2 of 2 {sets}: logs has no pod, proxy has no pod; {hint}");
+    let none = format!("2 of 2 {sets}: proxy has no pod, logs has no pod; {hint}");
     said(&agent, "named", "closed", &none).await;
     pods.add("other", "other-1", &ready("False")).await;
     pods.add("proxy", "proxy-1", &ready("True")).await;
