@@ -1,0 +1,202 @@
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context as _, Result};
+use jiff::Timestamp;
+use testkit::agent::get;
+
+use crate::habitat::Habitat;
+use crate::node::{NAME, Node, eventually_async};
+use crate::stand_in::{self, CONFLIST, KEY};
+use crate::timeline::{Timeline, World};
+
+/// The last gate is a file: the scenario creates it, so it knows exactly when the gate opens.
+const CONFIGURATION: &str = r"
+apiVersion: untaint/v1alpha1
+kind: UntaintConfiguration
+rules:
+- name: network
+  taint: {key: stand-in.example.com/not-ready, effect: NoExecute}
+  gates:
+  - name: conflist
+    cniConfig: {network: stand-in, plugins: [bridge], first: true}
+  - name: agent
+    httpGet: {port: 9879, path: /healthz}
+  - name: node
+    nodeCondition: {type: Ready}
+  - name: last
+    file: {path: /run/stand-in/last}
+";
+const LAST: &str = "/run/stand-in/last";
+const APP: &str = "default/app";
+/// How often the time is measured after the first time.
+const SAMPLES: usize = 8;
+/// The time of untaint itself.
+const SHARE: Duration = Duration::from_millis(10);
+
+pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
+    let timeline = &habitat.timeline;
+    habitat.install(CONFIGURATION, &[]).await?;
+    stand_in::create_app(habitat, "app").await?;
+    let mut node = habitat.node(&[&format!("{KEY}:NoExecute")])?;
+    node.up().await?;
+
+    let exists = |world: &World| world.nodes.contains_key(NAME);
+    let tainted = |world: &World| world.has_taint(NAME, KEY);
+    let ready = |world: &World| world.is_ready(NAME);
+    timeline.wait("the Node is there", exists).await?;
+    habitat.expect(
+        "the Node has its taint, and is not Ready, from its first moment",
+        timeline
+            .when(|world| exists(world) && tainted(world) && !ready(world))
+            .is_some()
+            && timeline.when(exists) == timeline.when(tainted),
+    );
+    // The kubelet asks whether it is ready only every 10 s.
+    let answers = async || {
+        get("127.0.0.1:9468", "/readyz")
+            .await
+            .is_ok_and(|(code, _)| code == 200)
+    };
+    eventually_async("untaint is ready", async || answers().await.then_some(())).await?;
+    timeline.say("untaint is ready");
+    habitat.expect(
+        "untaint runs before there is a network of pods",
+        timeline.when(ready).is_none(),
+    );
+
+    stand_in::deploy(habitat).await?;
+    node.wait_for_path(CONFLIST).await?;
+    let conflist = SystemTime::now();
+    timeline.say("the conflist is there");
+    let is_ready = timeline.wait("the Node is Ready", ready).await?;
+    closed_gates(&["agent", "last"]).await?;
+    stand_in::go(&node)?;
+    timeline.say("the stand-in makes its network");
+    closed_gates(&["last"]).await?;
+    timeline.say("untaint sees that the network works");
+    let opened = open(habitat, &node)?;
+    let gone = timeline
+        .wait("the taint is gone", |world| world.lacks_taint(NAME, KEY))
+        .await?;
+    timeline
+        .wait("the app has an answer", |world| world.pod_is_ready(APP))
+        .await?;
+
+    let scheduled = timeline.when(|world| field(world, "/spec/nodeName").is_some());
+    let runs = timeline.when(|world| field(world, "/status/podIP").is_some());
+    habitat.expect(
+        "in this order: conflist, Node Ready, last gate open, taint gone, pod scheduled, pod has an address",
+        Timeline::in_order(&[
+            Some(conflist),
+            Some(is_ready),
+            Some(opened),
+            Some(gone),
+            scheduled,
+            runs,
+        ]),
+    );
+    let address = timeline
+        .until("an address", |world| field(world, "/status/podIP"))
+        .await?;
+    habitat.expect(
+        "the address is one of the stand-in",
+        address.starts_with("10.98.0."),
+    );
+    habitat.expect(
+        "the first request of the pod to the network has an answer",
+        true,
+    );
+
+    let share = answered_after(habitat, opened).await?;
+    habitat.measured("from the last gate to the answer to the PATCH", share);
+    habitat.measured(
+        "from the last gate to the watch of the Node",
+        gone.duration_since(opened)?,
+    );
+    if let Some(runs) = runs {
+        habitat.measured(
+            "from the last gate to the pod's address",
+            runs.duration_since(opened)?,
+        );
+    }
+    measure(habitat, &node, share).await
+}
+
+/// A field of the app.
+fn field(world: &World, pointer: &str) -> Option<String> {
+    let field = world.pods.get(APP)?.pointer(pointer)?;
+    Some(field.as_str()?.to_owned())
+}
+
+/// Waits until these gates are the only ones that are not open, by the account of the agent.
+async fn closed_gates(names: &[&str]) -> Result<()> {
+    eventually_async(&format!("only {names:?} are not open"), async || {
+        let (_, status) = get("127.0.0.1:9468", "/statusz").await.ok()?;
+        let status: serde_json::Value = serde_json::from_str(&status).ok()?;
+        let rule = &status["rules"][0];
+        let gates = rule["gates"].as_array()?.iter();
+        let closed = gates.filter(|gate| gate["state"] != "open");
+        let closed: Vec<_> = closed.filter_map(|gate| gate["name"].as_str()).collect();
+        (closed == names && rule["decision"] == "waiting").then_some(())
+    })
+    .await
+}
+
+/// Opens the last gate, and returns when that was.
+fn open(habitat: &Habitat, node: &Node) -> Result<SystemTime> {
+    // The file has its name just after this.
+    let now = SystemTime::now();
+    node.write(LAST, "")?;
+    habitat.timeline.say("the last gate is open");
+    Ok(now)
+}
+
+/// The time from `from` to the next answer of the API server to a PATCH of untaint, by the audit log, whose times are from
+/// the same clock.
+async fn answered_after(habitat: &Habitat, from: SystemTime) -> Result<Duration> {
+    let from = Timestamp::try_from(from)?;
+    // untaint tries out the policy with a dry run.
+    let patches = habitat.cluster.requests(|entry| {
+        entry.verb == "patch"
+            && entry.user == "system:serviceaccount:untaint:untaint"
+            && entry.code == Some(200)
+            && !entry.uri.contains("dryRun")
+    });
+    for patch in patches.await? {
+        let answered: Timestamp = patch.answered.parse()?;
+        if answered >= from {
+            return Ok(answered.duration_since(from).try_into()?);
+        }
+    }
+    anyhow::bail!("the audit log has no PATCH of untaint")
+}
+
+/// Puts the taint back several times, and measures how long it stays after the last gate has opened.
+async fn measure(habitat: &Habitat, node: &Node, first: Duration) -> Result<()> {
+    let mut shares = vec![first];
+    for _ in 0..SAMPLES {
+        std::fs::remove_file(node.path(LAST)?)?;
+        let taint = format!("{KEY}:NoExecute");
+        habitat.cluster.set_taints(NAME, &[&taint]).await?;
+        closed_gates(&["last"]).await?;
+        let opened = open(habitat, node)?;
+        let gone = |world: &World| world.lacks_taint(NAME, KEY);
+        habitat.timeline.wait("the taint is gone", gone).await?;
+        shares.push(answered_after(habitat, opened).await?);
+    }
+    shares.sort();
+    let all: Vec<_> = shares
+        .iter()
+        .map(|share| format!("{:.1}", share.as_secs_f64() * 1e3))
+        .collect();
+    habitat
+        .timeline
+        .say(&format!("all these times in ms: {}", all.join(" ")));
+    let median = shares.get(shares.len() / 2).context("a time")?;
+    let sentence = format!(
+        "half of the times to the answer are at most {} ms",
+        SHARE.as_millis()
+    );
+    habitat.expect(&sentence, *median <= SHARE);
+    Ok(())
+}
