@@ -1,5 +1,6 @@
 //! Runs scenarios one after another, and leaves the machine as it was.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, wait};
 
-use crate::habitat::RUN;
+use crate::habitat::{PARTS, RUN};
 use crate::machine::Machine;
-use crate::scenarios::{self, ALL};
+use crate::scenarios::{self, ALL, Scenario};
 use crate::{cgroups, images};
 
 pub(crate) const COMMAND: &str = "supervise";
@@ -40,7 +41,7 @@ pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
     let results = results.canonicalize()?;
     let current = end_with_front();
     let _lock = lock()?;
-    build(&results)?;
+    build(&results, &chosen)?;
 
     // Whatever leaves its parent becomes a child of this process, so that no process can be missed.
     set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -118,14 +119,16 @@ fn lock() -> Result<File> {
 }
 
 /// Builds all that the scenarios need, outside of their namespaces.
-fn build(results: &Path) -> Result<()> {
+fn build(results: &Path, chosen: &[&Scenario]) -> Result<()> {
+    let more = chosen.iter().flat_map(|scenario| scenario.parts);
+    let needed: BTreeSet<&str> = PARTS.iter().chain(more).copied().collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let parts: Vec<(&str, PathBuf)> = runtime.block_on(async {
         testkit::assets::build(&[]).await?;
         let mut parts = Vec::new();
-        for part in crate::habitat::PARTS {
+        for part in needed {
             parts.push((part, testkit::assets::build(&[part]).await?));
         }
         anyhow::Ok(parts)

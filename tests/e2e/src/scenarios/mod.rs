@@ -2,6 +2,7 @@
 
 mod control;
 mod forms;
+mod karpenter;
 mod node_anew;
 mod reboot;
 mod story;
@@ -27,34 +28,53 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// A sentence.
     pub(crate) title: &'static str,
+    /// The programs that it needs besides those of a node: directories of `tests/cluster`.
+    pub(crate) parts: &'static [&'static str],
     run: for<'a> fn(&'a mut Habitat) -> LocalBoxFuture<'a, Result<()>>,
 }
 
-pub(crate) const ALL: [Scenario; 5] = [
+pub(crate) const ALL: [Scenario; 7] = [
     Scenario {
         name: "story",
         title: "a node joins with its taint, and gets ordinary pods when its network works",
+        parts: &[],
         run: |habitat| Box::pin(story::run(habitat)),
     },
     Scenario {
         name: "control",
         title: "without the gate for its health, a pod runs before the network works, and fails",
+        parts: &[],
         run: |habitat| Box::pin(control::run(habitat)),
     },
     Scenario {
         name: "forms",
         title: "a sidecar, an init container and a hook, as `untaint manifests` writes them",
+        parts: &[],
         run: |habitat| Box::pin(forms::run(habitat)),
     },
     Scenario {
         name: "reboot",
         title: "a node is switched off and on, without and with retaint",
+        parts: &[],
         run: |habitat| Box::pin(reboot::run(habitat)),
     },
     Scenario {
         name: "node-anew",
         title: "the Node is deleted, and the kubelet makes another of the same name",
+        parts: &[],
         run: |habitat| Box::pin(node_anew::run(habitat)),
+    },
+    Scenario {
+        name: "karpenter-nodes",
+        title: "Karpenter starts twenty nodes at once, and waits for their start-up taints",
+        parts: &["karpenter"],
+        run: |habitat| Box::pin(karpenter::nodes::run(habitat)),
+    },
+    Scenario {
+        name: "karpenter-pools",
+        title: "a taint under startupTaints of a NodePool, and by mistake under taints",
+        parts: &["karpenter"],
+        run: |habitat| Box::pin(karpenter::pools::run(habitat)),
     },
 ];
 
