@@ -11,7 +11,7 @@ use testkit::cluster::{Cluster, Controllers, SERVICE};
 
 use crate::checks::Checks;
 use crate::commands::{line, run};
-use crate::images::{self, BINARY};
+use crate::images;
 use crate::node::Node;
 use crate::timeline::Timeline;
 
@@ -91,7 +91,7 @@ impl Habitat {
         let file = format!("{RUN}/config.yaml");
         fs::write(&file, configuration)?;
         let fixed = ["manifests", "--config", &file, "--image", images::UNTAINT];
-        run(&std::env::var(BINARY)?, &[&fixed[..], arguments].concat())
+        run(&images::binary()?, &[&fixed[..], arguments].concat())
     }
 
     /// Applies the manifests that untaint writes for this configuration, as they are.

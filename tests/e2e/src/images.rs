@@ -11,11 +11,24 @@ use serde_json::{Value, json};
 use crate::commands::run;
 
 /// The environment variable with the path of the program under test.
-pub(crate) const BINARY: &str = "UNTAINT_BINARY";
+const BINARY: &str = "UNTAINT_BINARY";
 pub(crate) const UNTAINT: &str = "registry.internal/untaint:0.1.0";
 /// In which every other container of a pod lives.
 pub(crate) const SANDBOX: &str = "localhost/pause:1";
 const BUSYBOX: &str = "docker.io/library/busybox:1.37";
+
+/// The path of the program under test.
+pub(crate) fn binary() -> Result<String> {
+    std::env::var(BINARY).with_context(|| format!("{BINARY}: use `make e2e`"))
+}
+
+/// Whether the program under test is not optimised.
+pub(crate) fn is_debug_build() -> Result<bool> {
+    let binary = binary()?;
+    Ok(Path::new(&binary)
+        .parent()
+        .is_some_and(|parent| parent.ends_with("debug")))
+}
 
 /// Writes the archives into `directory`, each with its contents beside it.
 pub(crate) fn build(directory: &Path) -> Result<()> {
@@ -23,7 +36,7 @@ pub(crate) fn build(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory)?;
 
     // As the Dockerfile makes it, except that a program for debugging is ten times as large.
-    let binary = std::env::var(BINARY).with_context(|| format!("{BINARY}: use `make e2e`"))?;
+    let binary = binary()?;
     let root = directory.join("untaint");
     fs::create_dir(&root)?;
     let stripped = root.join("untaint").display().to_string();

@@ -158,7 +158,7 @@ fn add_settings(state: &mut BTreeMap<String, String>, directory: &Path) {
     }
 }
 
-/// The namespaces of all processes, with one of the processes.
+/// The namespaces of all processes.
 fn add_namespaces(state: &mut BTreeMap<String, String>) -> Result<()> {
     for entry in fs::read_dir("/proc")? {
         let process = entry?.path();
@@ -171,9 +171,7 @@ fn add_namespaces(state: &mut BTreeMap<String, String>) -> Result<()> {
         }
         for kind in NAMESPACES {
             if let Ok(id) = fs::read_link(process.join("ns").join(kind)) {
-                let id = id.display().to_string();
-                // The process differs from one look to the next, so it is no part of what is compared.
-                state.entry(format!("namespace {id}")).or_default();
+                state.insert(format!("namespace {}", id.display()), String::new());
             }
         }
     }

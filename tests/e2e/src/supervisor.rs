@@ -29,6 +29,8 @@ const SETTLE: Duration = Duration::from_secs(10);
 #[derive(Default)]
 struct Current {
     process: Option<Pid>,
+    /// Whether there may be something to remove.
+    begun: bool,
     interrupted: bool,
 }
 
@@ -45,6 +47,7 @@ pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
 
     // Whatever leaves its parent becomes a child of this process, so that no process can be missed.
     set_child_subreaper(Some(rustix::process::getpid()))?;
+    current.lock().unwrap_or_else(PoisonError::into_inner).begun = true;
     cgroups::remove()?;
     let before = Machine::look()?;
     let (start, mut failed, mut rows) = (Instant::now(), 0, Vec::new());
@@ -96,6 +99,8 @@ fn end_with_front() -> Arc<Mutex<Current>> {
         current.interrupted = true;
         if let Some(process) = current.process {
             let _ = kill_process(process, Signal::KILL);
+        } else if !current.begun {
+            std::process::exit(1);
         }
     });
     current
