@@ -93,9 +93,8 @@ impl ReadinessRule {
             .header(header::CONTENT_TYPE, "application/merge-patch+json")
             .body(body.to_string().into_bytes());
         match client.request(request.unwrap()).await {
-            Ok(answer) => Some(answer),
             Err(kube::Error::Api(status)) if status.code == 409 => None,
-            Err(error) => panic!("{error}"),
+            answer => Some(answer.unwrap()),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::agent::{Agent, run_on, write_configuration};
 
 use crate::habitat::{Habitat, RUN};
-use crate::images::BINARY;
+use crate::images;
 
 const UNREGISTERED: &str = "karpenter.sh/unregistered:NoExecute";
 
@@ -104,7 +104,7 @@ impl Machine {
         ]
         .concat();
         let agent = Agent::start(
-            &std::env::var(BINARY)?,
+            &images::binary()?,
             &run,
             &[("UNTAINT_NO_POLICY_CHECK", "true")],
         )?;
