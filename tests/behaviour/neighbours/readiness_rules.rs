@@ -177,7 +177,8 @@ async fn a_readiness_rule_follows_the_published_condition_and_neither_remover_di
     // The condition `False` and `True`, and the taint, twice if the controller's write came between.
     assert!(patches <= 4, "{patches} patches of the agent");
     let writes = controller.writes.load(Ordering::Relaxed);
-    assert!(writes <= 2, "{writes} writes of the controller");
+    // One, and one more for each write of the agent that came between.
+    assert!(writes <= 4, "{writes} writes of the controller");
 
     // The controller puts its own taint back, and the agent leaves it alone.
     scene.gates.health.set(503);
