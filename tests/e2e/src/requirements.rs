@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::commands::run;
 
 /// A program or a file, and the Debian package that contains it.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("/bin/busybox", "busybox-static"),
     ("/usr/lib/cni/bridge", "containernetworking-plugins"),
     ("flock", "util-linux"),
@@ -15,6 +15,7 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("mount", "mount"),
     ("nsenter", "util-linux"),
     ("runc", "runc"),
+    ("strip", "binutils"),
     ("tar", "tar"),
     ("unshare", "util-linux"),
 ];
