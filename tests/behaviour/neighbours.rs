@@ -1,4 +1,6 @@
-//! Several agents on one Node, each with its own taint.
+//! Several removers on one Node, each with its own taint.
+
+mod readiness_rules;
 
 use tempfile::TempDir;
 use testkit::agent::Agent;
