@@ -25,7 +25,7 @@ pub enum Format {
 /// Lines that wait for a slow reader of standard error. More are dropped.
 const QUEUE: usize = 1024;
 /// How long the program waits for these lines at its end. The processors of a node that starts are busy.
-const FLUSH: Duration = Duration::from_secs(1);
+const FLUSH: Duration = Duration::from_millis(500);
 
 /// Starts logging. Call it once, and keep the result until the end of the program.
 ///
