@@ -10,7 +10,7 @@ KUSTOMIZATIONS := $(patsubst %/kustomization.yaml,%,$(wildcard deploy/*/kustomiz
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Run the agent on one machine, without a cluster, and check what it does
@@ -29,6 +29,16 @@ test: ## Run all tests, including those against a real API server
 test-versions: VERSIONS =
 test-versions: ## Run the tests with a real API server for each of VERSIONS (such as 1.30; by default all that are pinned), and print a table
 	tests/versions $(VERSIONS)
+
+# Needs root, and the packages that the program names if they are missing. The scenarios run in namespaces of their own and
+# leave the machine as it is. The first run builds a kubelet and a container runtime, which takes minutes.
+.PHONY: e2e
+e2e: SCENARIO =
+e2e: PROGRAM = $(abspath $(BUILT)/debug/untaint)
+e2e: ## Run untaint on a real node, or only the scenarios SCENARIO; PROGRAM is the program to run instead of a debug build
+	$(if $(filter file,$(origin PROGRAM)),cargo build --bin untaint)
+	cargo build --package e2e
+	UNTAINT_BINARY=$(abspath $(PROGRAM)) $(BUILT)/debug/e2e $(SCENARIO)
 
 # The soak tests of `make test`, one after another, with larger numbers.
 .PHONY: soak

@@ -36,7 +36,7 @@ impl Assets {
         let directory = self
             .directory
             .get_or_init(|| async {
-                run(self.arguments)
+                build(self.arguments)
                     .await
                     .map_err(|error| format!("{error:#}"))
             })
@@ -60,7 +60,8 @@ impl Assets {
     }
 }
 
-async fn run(arguments: &[&str]) -> Result<PathBuf> {
+/// Runs `tests/cluster/assets` with these arguments, which builds programs if necessary, and returns their directory.
+pub async fn build(arguments: &[&str]) -> Result<PathBuf> {
     let mut script = Command::new(SCRIPT)
         .args(arguments)
         .stdin(Stdio::null())

@@ -4,6 +4,7 @@
 //! - [`proxy`]: a proxy that makes network faults.
 //! - [`cluster`]: a real API server.
 //! - [`promtool`]: Prometheus' checker of metrics and alerts.
+//! - [`assets`]: programs of other projects.
 //! - [`agent`]: the agent as a process.
 //! - [`health`]: an endpoint for the agent to probe.
 //! - [`hung`]: a file system that never answers.
@@ -11,7 +12,7 @@
 
 pub mod agent;
 pub mod api;
-mod assets;
+pub mod assets;
 pub mod cluster;
 pub mod config_map;
 pub mod health;

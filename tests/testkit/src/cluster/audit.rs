@@ -33,6 +33,8 @@ pub struct AuditEntry {
     pub received: String,
     /// The header.
     pub user_agent: String,
+    /// The time of the answer, or of its start for a watch, in the same form.
+    pub answered: String,
     /// The annotations of admission and authorization.
     pub annotations: BTreeMap<String, String>,
 }
@@ -82,6 +84,7 @@ fn parse(log: &str) -> Vec<AuditEntry> {
                 node: node.as_str().map(str::to_owned),
                 received: text(&event["requestReceivedTimestamp"]),
                 user_agent: text(&event["userAgent"]),
+                answered: text(&event["stageTimestamp"]),
                 annotations: serde_json::from_value(event["annotations"].clone())
                     .unwrap_or_default(),
             }

@@ -22,6 +22,9 @@ const START: Duration = Duration::from_secs(90);
 /// The interval at which the server is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(50);
 
+/// The address and the port of the Service `kubernetes`: the first address of the range of Services.
+pub const SERVICE: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 443);
+
 /// Directories of etcd's data.
 const DATA: &str = "etcd";
 const BACKUP: &str = "etcd-backup";
@@ -70,16 +73,34 @@ impl Program {
 }
 
 impl ControlPlane {
+    /// `node_network` is the address at which nodes reach the server. Without it, the server has a free loopback port.
+    ///
     /// Fails, for example, if another program has taken a port.
-    pub(super) async fn start(programs: &Path, flags: &[&str]) -> Result<Self> {
+    pub(super) async fn start(
+        programs: &Path,
+        flags: &[&str],
+        node_network: Option<Ipv4Addr>,
+    ) -> Result<Self> {
         let directory = TempDir::with_prefix("untaint-cluster-")?;
         let (etcd_url, peer_url) = (
             format!("http://{}", free_address()?),
             format!("http://{}", free_address()?),
         );
-        let address = free_address()?;
+        let address = match node_network {
+            Some(address) => (address, SERVICE.1).into(),
+            None => free_address()?,
+        };
         let authority = Authority::new()?;
-        let arguments = arguments(directory.path(), &authority, address, &etcd_url, flags)?;
+        let mut arguments = arguments(directory.path(), &authority, address, &etcd_url)?;
+        arguments.extend(match node_network {
+            Some(address) => vec![
+                "--bind-address=0.0.0.0".to_owned(),
+                format!("--advertise-address={address}"),
+            ],
+            // The plugin waits for objects that only a controller creates.
+            None => vec!["--disable-admission-plugins=ServiceAccount".to_owned()],
+        });
+        arguments.extend(flags.iter().map(ToString::to_string));
 
         // From here on, another process removes the directory, even if this process is killed.
         let directory = directory.keep();
@@ -148,6 +169,11 @@ impl ControlPlane {
         self.etcd.restart()
     }
 
+    /// The directory of the logs and of all other files.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     pub(super) fn etcd_url(&self) -> &str {
         &self.etcd_url
     }
@@ -202,12 +228,13 @@ fn arguments(
     authority: &Authority,
     address: SocketAddr,
     etcd_url: &str,
-    flags: &[&str],
 ) -> Result<Vec<String>> {
-    let server = authority.server(
-        &["127.0.0.1", "::1", "localhost", "kubernetes"],
-        Duration::ZERO,
-    )?;
+    let (service, own) = (SERVICE.0.to_string(), address.ip().to_string());
+    let mut names = vec!["127.0.0.1", "::1", "localhost", "kubernetes", &service];
+    if !address.ip().is_loopback() {
+        names.push(&own);
+    }
+    let server = authority.server(&names, Duration::ZERO)?;
     let tokens = KeyPair::generate()?;
     let files = [
         ("server.crt", server.cert.pem()),
@@ -229,7 +256,7 @@ fn arguments(
     )?;
 
     let file = |flag: &str, name: &str| format!("--{flag}={}", directory.join(name).display());
-    let mut arguments = vec![
+    Ok(vec![
         format!("--etcd-servers={etcd_url}"),
         format!("--bind-address={}", address.ip()),
         format!("--secure-port={}", address.port()),
@@ -242,14 +269,10 @@ fn arguments(
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),
-        // It waits for objects that only a controller creates.
-        "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--allow-privileged=true".to_owned(),
         file("audit-policy-file", "audit.json"),
         file("audit-log-path", "audit.log"),
-    ];
-    arguments.extend(flags.iter().map(ToString::to_string));
-    Ok(arguments)
+    ])
 }
 
 /// An address with a port that was free a moment ago.

@@ -1,9 +1,11 @@
 //! A real API server with etcd, on free loopback ports, with TLS, the Node and RBAC authorizers, `NodeRestriction` and
-//! an audit log. It has no controllers, no scheduler and no kubelet.
+//! an audit log. It has no controllers, no scheduler and no kubelet, but can be started for real nodes and with the first
+//! two.
 
 mod agent;
 mod audit;
 mod control_plane;
+mod controllers;
 mod features;
 mod nodes;
 mod process;
@@ -11,7 +13,7 @@ mod process;
 mod tests;
 mod tokens;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -25,6 +27,8 @@ use tokio::sync::OnceCell;
 
 pub use self::audit::AuditEntry;
 use self::control_plane::ControlPlane;
+pub use self::control_plane::SERVICE;
+pub use self::controllers::Controllers;
 pub use self::features::{feature_gate, streaming_lists};
 use crate::assets::CONTROL_PLANE;
 use crate::skip::say;
@@ -68,6 +72,16 @@ impl Cluster {
     /// Starts a cluster, with more flags for kube-apiserver, and returns when it is ready. The feature gates have their
     /// defaults, except that [tokens for Nodes](Self::token_for_node) are always on.
     pub async fn start(flags: &[&str]) -> Result<Self> {
+        Self::start_on(None, flags).await
+    }
+
+    /// Starts a cluster whose server listens on all addresses of the machine at the port of [`SERVICE`], for nodes that
+    /// reach it at `address`, and for pods that have their tokens mounted.
+    pub async fn start_for_nodes(address: Ipv4Addr) -> Result<Self> {
+        Self::start_on(Some(address), &[]).await
+    }
+
+    async fn start_on(node_network: Option<Ipv4Addr>, flags: &[&str]) -> Result<Self> {
         let programs = CONTROL_PLANE
             .directory()
             .await
@@ -78,7 +92,7 @@ impl Cluster {
         }
         let mut attempt = 1;
         let control_plane = loop {
-            match ControlPlane::start(programs, &flags).await {
+            match ControlPlane::start(programs, &flags, node_network).await {
                 Err(_) if attempt < ATTEMPTS => attempt += 1,
                 started => break started?,
             }
@@ -130,6 +144,12 @@ impl Cluster {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.control_plane.address()
+    }
+
+    /// The directory of the logs of the control plane.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.control_plane.directory()
     }
 
     /// A kubeconfig file of a member of `system:masters`.

@@ -1,0 +1,68 @@
+//! What the machine must have.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::commands::run;
+
+/// A program or a file, and the Debian package that contains it.
+const PROGRAMS: [(&str, &str); 10] = [
+    ("/bin/busybox", "busybox-static"),
+    ("/usr/lib/cni/bridge", "containernetworking-plugins"),
+    ("flock", "util-linux"),
+    ("ip", "iproute2"),
+    ("mount", "mount"),
+    ("nsenter", "util-linux"),
+    ("runc", "runc"),
+    ("strip", "binutils"),
+    ("tar", "tar"),
+    ("unshare", "util-linux"),
+];
+
+/// Fails with the remedy.
+pub(crate) fn check() -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        bail!(
+            "a node needs root: run `sudo --preserve-env make e2e`, or run it as root in a virtual machine"
+        );
+    }
+    let missing: Vec<_> = PROGRAMS.iter().filter(|(name, _)| !exists(name)).collect();
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+        let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+        packages.dedup();
+        bail!(
+            "this machine lacks {}: run `apt-get install --no-install-recommends {}`",
+            names.join(", "),
+            packages.join(" ")
+        );
+    }
+    if !Path::new("/proc/self/ns/time").exists() {
+        bail!(
+            "this kernel has no time namespaces: use Linux 5.6 or newer, built with CONFIG_TIME_NS"
+        );
+    }
+    let namespaces = [
+        "--mount",
+        "--net",
+        "--pid",
+        "--time",
+        "--fork",
+        "--",
+        "mount",
+        "--make-rprivate",
+        "/",
+    ];
+    if let Err(error) = run("unshare", &namespaces) {
+        bail!(
+            "{error:#}: this machine does not allow namespaces: use a virtual machine or a privileged container"
+        );
+    }
+    Ok(())
+}
+
+fn exists(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}

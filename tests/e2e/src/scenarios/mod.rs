@@ -1,0 +1,93 @@
+//! The scenarios: one file each, in the order in which they run.
+
+mod control;
+mod forms;
+mod node_anew;
+mod reboot;
+mod story;
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use futures_util::future::LocalBoxFuture;
+use tokio::time::timeout;
+
+use crate::habitat::{self, Habitat};
+
+pub(crate) const COMMAND: &str = "scenario";
+
+/// The time that a scenario may take, which no good one needs.
+const LIMIT: Duration = Duration::from_mins(5);
+
+pub(crate) struct Scenario {
+    /// For `make e2e SCENARIO=…`.
+    pub(crate) name: &'static str,
+    /// A sentence.
+    pub(crate) title: &'static str,
+    run: for<'a> fn(&'a mut Habitat) -> LocalBoxFuture<'a, Result<()>>,
+}
+
+pub(crate) const ALL: [Scenario; 5] = [
+    Scenario {
+        name: "story",
+        title: "a node joins with its taint, and gets ordinary pods when its network works",
+        run: |habitat| Box::pin(story::run(habitat)),
+    },
+    Scenario {
+        name: "control",
+        title: "without the gate for its health, a pod runs before the network works, and fails",
+        run: |habitat| Box::pin(control::run(habitat)),
+    },
+    Scenario {
+        name: "forms",
+        title: "a sidecar, an init container and a hook, as `untaint manifests` writes them",
+        run: |habitat| Box::pin(forms::run(habitat)),
+    },
+    Scenario {
+        name: "reboot",
+        title: "a node is switched off and on, without and with retaint",
+        run: |habitat| Box::pin(reboot::run(habitat)),
+    },
+    Scenario {
+        name: "node-anew",
+        title: "the Node is deleted, and the kubelet makes another of the same name",
+        run: |habitat| Box::pin(node_anew::run(habitat)),
+    },
+];
+
+/// Runs one scenario as the first process of its namespaces.
+pub(crate) fn main(name: &str, logs: &Path) -> Result<ExitCode> {
+    // The supervisor holds the other end of standard input, so this process, and all others with it, end with it.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(1);
+    });
+    let scenario = ALL.iter().find(|scenario| scenario.name == name);
+    let scenario = scenario.context("a scenario")?;
+    habitat::isolate(logs)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let good = runtime.block_on(run(scenario, logs))?;
+    // Dropping the runtime or the habitat would wait for processes that end anyway.
+    std::process::exit(i32::from(!good));
+}
+
+async fn run(scenario: &Scenario, logs: &Path) -> Result<bool> {
+    let mut habitat = Habitat::start(logs).await?;
+    let outcome = timeout(LIMIT, (scenario.run)(&mut habitat)).await;
+    match outcome.context("the scenario takes too long") {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) | Err(error) => habitat.expect(&format!("{error:#}"), false),
+    }
+    let good = habitat.checks.all_good();
+    if !good && let Err(error) = habitat.save_logs().await {
+        println!("the logs are not complete: {error:#}");
+    }
+    std::mem::forget(habitat);
+    Ok(good)
+}
