@@ -1,5 +1,6 @@
 //! Runs scenarios one after another, and leaves the machine as it was.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreape
 
 use crate::habitat::RUN;
 use crate::machine::Machine;
-use crate::scenarios::{self, ALL};
+use crate::scenarios::{self, ALL, Scenario};
 use crate::{cgroups, images};
 
 pub(crate) const COMMAND: &str = "supervise";
@@ -42,7 +43,7 @@ pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
     let results = results.canonicalize()?;
     let current = end_with_front();
     let _lock = lock()?;
-    build(&results)?;
+    build(&results, &chosen)?;
 
     // Whatever leaves its parent becomes a child of this process, so that no process can be missed.
     set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -123,24 +124,26 @@ fn lock() -> Result<File> {
 }
 
 /// Builds all that the scenarios need, outside of their namespaces.
-fn build(results: &Path) -> Result<()> {
+fn build(results: &Path, chosen: &[&Scenario]) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let parts: Vec<(&str, PathBuf)> = runtime.block_on(async {
-        testkit::assets::build(&[]).await?;
-        let mut parts = Vec::new();
-        for part in crate::habitat::PARTS {
-            parts.push((part, testkit::assets::build(&[part]).await?));
-        }
-        anyhow::Ok(parts)
-    })?;
-    for (part, directory) in parts {
+    let built = |part: &'static str| -> Result<(&str, PathBuf)> {
+        Ok((part, runtime.block_on(testkit::assets::build(&[part]))?))
+    };
+    runtime.block_on(testkit::assets::build(&[]))?;
+    for part in crate::habitat::PARTS {
+        let (part, directory) = built(part)?;
         let link = results.join(part);
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(directory, link)?;
     }
-    images::build(&results.join("images"))
+    let more: BTreeSet<_> = chosen.iter().flat_map(|scenario| scenario.images).collect();
+    let more: Vec<_> = more
+        .into_iter()
+        .map(|part| built(part))
+        .collect::<Result<_>>()?;
+    images::build(&results.join("images"), &more)
 }
 
 /// Runs a scenario in namespaces of its own, and returns `ok` or what went wrong.

@@ -1,7 +1,10 @@
 //! The scenarios: one file each, in the order in which they run.
 
 mod control;
+mod flannel;
 mod forms;
+mod kube_router;
+mod no_execute;
 mod node_anew;
 mod reboot;
 mod story;
@@ -27,34 +30,59 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// A sentence.
     pub(crate) title: &'static str,
+    /// The directories of `tests/cluster` with the programs of more images that its node has.
+    pub(crate) images: &'static [&'static str],
     run: for<'a> fn(&'a mut Habitat) -> LocalBoxFuture<'a, Result<()>>,
 }
 
-pub(crate) const ALL: [Scenario; 5] = [
+pub(crate) const ALL: [Scenario; 8] = [
     Scenario {
         name: "story",
         title: "a node joins with its taint, and gets ordinary pods when its network works",
+        images: &[],
         run: |habitat| Box::pin(story::run(habitat)),
     },
     Scenario {
         name: "control",
         title: "without the gate for its health, a pod runs before the network works, and fails",
+        images: &[],
         run: |habitat| Box::pin(control::run(habitat)),
     },
     Scenario {
         name: "forms",
         title: "a sidecar, an init container and a hook, as `untaint manifests` writes them",
+        images: &[],
         run: |habitat| Box::pin(forms::run(habitat)),
     },
     Scenario {
         name: "reboot",
         title: "a node is switched off and on, without and with retaint",
+        images: &[],
         run: |habitat| Box::pin(reboot::run(habitat)),
     },
     Scenario {
         name: "node-anew",
         title: "the Node is deleted, and the kubelet makes another of the same name",
+        images: &[],
         run: |habitat| Box::pin(node_anew::run(habitat)),
+    },
+    Scenario {
+        name: "flannel",
+        title: "Flannel with its own manifest, and the example for it",
+        images: &["flannel", "flannel-plugin"],
+        run: |habitat| Box::pin(flannel::run(habitat)),
+    },
+    Scenario {
+        name: "no-execute",
+        title: "a taint with the effect NoExecute keeps Flannel away, until its DaemonSet tolerates it",
+        images: &["flannel", "flannel-plugin"],
+        run: |habitat| Box::pin(no_execute::run(habitat)),
+    },
+    Scenario {
+        name: "kube-router",
+        title: "kube-router with its own manifest, whose configuration is complete only after the Node is Ready",
+        images: &["kube-router"],
+        run: |habitat| Box::pin(kube_router::run(habitat)),
     },
 ];
 
@@ -78,7 +106,7 @@ pub(crate) fn main(name: &str, logs: &Path) -> Result<ExitCode> {
 }
 
 async fn run(scenario: &Scenario, logs: &Path) -> Result<bool> {
-    let mut habitat = Habitat::start(logs).await?;
+    let mut habitat = Habitat::start(logs, scenario.images).await?;
     let outcome = timeout(LIMIT, (scenario.run)(&mut habitat)).await;
     match outcome.context("the scenario takes too long") {
         Ok(Ok(())) => {}
