@@ -162,6 +162,24 @@ impl Node {
         eventually(path, || place.exists().then_some(())).await
     }
 
+    /// Waits until the log of a container has `text` at least `number` times. `container` is `NAMESPACE_POD-*/NAME`.
+    pub(crate) async fn wait_for_log(
+        &self,
+        container: &str,
+        text: &str,
+        number: usize,
+    ) -> Result<()> {
+        let show = format!("cat /var/log/pods/{container}/*.log");
+        eventually(
+            &format!("{number} times {text:?} in the log of {container}"),
+            || {
+                let log = self.run(&["/bin/busybox", "sh", "-c", &show]).ok()?;
+                (log.matches(text).count() >= number).then_some(())
+            },
+        )
+        .await
+    }
+
     /// Creates a file of the node at once, with all its content.
     pub(crate) fn write(&self, path: &str, content: &str) -> Result<()> {
         let place = self.path(path)?;

@@ -21,6 +21,18 @@ pub(crate) async fn waits_for(rule: &str, gates: &[&str]) -> Result<Vec<String>>
     .await
 }
 
+/// Waits until a gate of the rule is not open, with `text` in its message.
+pub(crate) async fn says(rule: &str, text: &str) -> Result<()> {
+    let what = format!("rule {rule} says {text:?}");
+    eventually_async(&what, async || {
+        let rule = self::rule(rule).await.ok()?;
+        let closed = closed_gates(&rule);
+        let found = closed.into_iter().any(|gate| message(gate).contains(text));
+        found.then_some(())
+    })
+    .await
+}
+
 fn closed_gates(rule: &Value) -> Vec<&Value> {
     let gates = rule["gates"].as_array().into_iter().flatten();
     gates.filter(|gate| gate["state"] != "open").collect()

@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) nodes: BTreeMap<String, Arc<Value>>,
     /// By namespace and name: `default/app`.
     pub(crate) pods: BTreeMap<String, Arc<Value>>,
+    /// By name.
+    pub(crate) csi_nodes: BTreeMap<String, Arc<Value>>,
     /// By namespace and name.
     pub(crate) daemon_sets: BTreeMap<String, Arc<Value>>,
 }

@@ -10,6 +10,8 @@ use serde_json::json;
 use super::{archive, busybox};
 use crate::commands::run;
 
+/// The CSI driver and the device plugin.
+const PLUGINS: &str = "localhost/plugins:1";
 /// The manifests of CNIs, beside the archives.
 pub(crate) const FLANNEL_MANIFEST: &str = "kube-flannel.yml";
 pub(crate) const KUBE_ROUTER_MANIFEST: &str = "generic-kuberouter.yaml";
@@ -21,6 +23,7 @@ pub(super) fn build(part: &str, programs: &Path, directory: &Path) -> Result<()>
         "flannel" => flannel(&root, programs),
         "flannel-plugin" => flannel_plugin(&root, programs),
         "kube-router" => kube_router(&root, programs),
+        "plugins" => plugins(&root, programs),
         _ => anyhow::bail!("no image is known for {part}"),
     }
 }
@@ -81,6 +84,13 @@ fn kube_router(root: &Path, programs: &Path) -> Result<()> {
     archive(root, &format!("{image}:latest"), &config)?;
     fs::write(root.with_file_name(KUBE_ROUTER_MANIFEST), manifest)?;
     Ok(())
+}
+
+fn plugins(root: &Path, programs: &Path) -> Result<()> {
+    for program in ["csi-driver", "device-plugin"] {
+        copy(&programs.join(program), &root.join(program))?;
+    }
+    archive(root, PLUGINS, &json!({}))
 }
 
 fn flannel_manifest() -> Result<String> {

@@ -1,6 +1,8 @@
 //! The scenarios: one file each, in the order in which they run.
 
 mod control;
+mod csi;
+mod devices;
 mod flannel;
 mod forms;
 mod kube_router;
@@ -35,7 +37,7 @@ pub(crate) struct Scenario {
     run: for<'a> fn(&'a mut Habitat) -> LocalBoxFuture<'a, Result<()>>,
 }
 
-pub(crate) const ALL: [Scenario; 8] = [
+pub(crate) const ALL: [Scenario; 10] = [
     Scenario {
         name: "story",
         title: "a node joins with its taint, and gets ordinary pods when its network works",
@@ -83,6 +85,18 @@ pub(crate) const ALL: [Scenario; 8] = [
         title: "kube-router with its own manifest, whose configuration is complete only after the Node is Ready",
         images: &["kube-router"],
         run: |habitat| Box::pin(kube_router::run(habitat)),
+    },
+    Scenario {
+        name: "csi",
+        title: "a CSI driver registers with the kubelet, which restarts, and is deleted and deployed again",
+        images: &["plugins"],
+        run: |habitat| Box::pin(csi::run(habitat)),
+    },
+    Scenario {
+        name: "devices",
+        title: "a device plugin reports its devices one by one, and again after the kubelet has restarted",
+        images: &["plugins"],
+        run: |habitat| Box::pin(devices::run(habitat)),
     },
 ];
 

@@ -11,17 +11,19 @@ use super::{World, condition};
 pub(super) enum Kind {
     Node,
     Pod,
+    CsiNode,
     DaemonSet,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::Node, Self::Pod, Self::DaemonSet];
+    pub(super) const ALL: [Self; 4] = [Self::Node, Self::Pod, Self::CsiNode, Self::DaemonSet];
 
     /// Where its objects are in the API.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Node => "/api/v1/nodes",
             Self::Pod => "/api/v1/pods",
+            Self::CsiNode => "/apis/storage.k8s.io/v1/csinodes",
             Self::DaemonSet => "/apis/apps/v1/daemonsets",
         }
     }
@@ -30,6 +32,7 @@ impl Kind {
         match self {
             Self::Node => &mut world.nodes,
             Self::Pod => &mut world.pods,
+            Self::CsiNode => &mut world.csi_nodes,
             Self::DaemonSet => &mut world.daemon_sets,
         }
     }
@@ -39,6 +42,7 @@ impl Kind {
         match self {
             Self::Node => describe_node(name, object),
             Self::Pod => vec![(format!("pod {name}"), describe_pod(object))],
+            Self::CsiNode => vec![(format!("CSINode {name}"), describe_csi_node(object))],
             Self::DaemonSet => {
                 let status = &object["status"];
                 let (wanted, ready) = (&status["desiredNumberScheduled"], &status["numberReady"]);
@@ -76,6 +80,18 @@ fn describe_node(name: &str, node: &Value) -> Vec<(String, String)> {
         }
     }
     lines
+}
+
+fn describe_csi_node(csi_node: &Value) -> String {
+    let drivers = csi_node["spec"]["drivers"].as_array().into_iter().flatten();
+    let drivers: Vec<_> = drivers
+        .map(|driver| format!("{} {}", driver["name"], driver["allocatable"]))
+        .collect();
+    if drivers.is_empty() {
+        "no drivers".to_owned()
+    } else {
+        drivers.join(", ")
+    }
 }
 
 fn describe_pod(pod: &Value) -> String {
