@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct Habitat {
     pub(crate) cluster: Cluster,
     pub(crate) timeline: Arc<Timeline>,
     pub(crate) checks: Checks,
+    /// Those of the scenario.
+    pub(crate) images: &'static [&'static str],
     _controllers: Controllers,
     logs: PathBuf,
 }
@@ -53,7 +56,7 @@ pub(crate) fn isolate(logs: &Path) -> Result<()> {
 
 impl Habitat {
     /// Starts a control plane. `logs` is the directory of the logs, beside the parts and the images.
-    pub(crate) async fn start(logs: &Path) -> Result<Self> {
+    pub(crate) async fn start(logs: &Path, images: &'static [&'static str]) -> Result<Self> {
         let results = logs.parent().context("a parent")?;
         let cluster = Cluster::start_for_nodes(ADDRESS).await?;
         let controllers = cluster.start_controllers(&results.join("node"))?;
@@ -70,6 +73,7 @@ impl Habitat {
             cluster,
             timeline,
             checks: Checks::default(),
+            images,
             _controllers: controllers,
             logs: logs.to_owned(),
         })
@@ -88,10 +92,19 @@ impl Habitat {
     /// Runs `untaint manifests` for this configuration with these arguments, and returns what it writes.
     #[expect(clippy::unused_self, reason = "the program runs in the habitat")]
     pub(crate) fn manifests(&self, configuration: &str, arguments: &[&str]) -> Result<String> {
-        let file = format!("{RUN}/config.yaml");
-        fs::write(&file, configuration)?;
+        let file = write_configuration(configuration)?;
         let fixed = ["manifests", "--config", &file, "--image", images::UNTAINT];
         run(&images::binary()?, &[&fixed[..], arguments].concat())
+    }
+
+    /// Runs `untaint config validate` for this configuration, and returns its warnings.
+    #[expect(clippy::unused_self, reason = "the program runs in the habitat")]
+    pub(crate) fn validate(&self, configuration: &str) -> Result<String> {
+        let file = write_configuration(configuration)?;
+        let output = Command::new(images::binary()?)
+            .args(["config", "validate", &file])
+            .output()?;
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     /// Applies the manifests that untaint writes for this configuration, as they are.
@@ -136,4 +149,10 @@ impl Habitat {
         )?;
         Ok(())
     }
+}
+
+fn write_configuration(configuration: &str) -> Result<String> {
+    let file = format!("{RUN}/config.yaml");
+    fs::write(&file, configuration)?;
+    Ok(file)
 }

@@ -1,8 +1,10 @@
 //! Archives of the images that the node has from the start, so that no registry is needed.
 
+pub(crate) mod parts;
+
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use ring::digest::{SHA256, digest};
@@ -17,6 +19,9 @@ pub(crate) const UNTAINT: &str = "registry.internal/untaint:0.1.0";
 pub(crate) const SANDBOX: &str = "localhost/pause:1";
 const BUSYBOX: &str = "docker.io/library/busybox:1.37";
 
+/// The archives that every node has, by their names without `.tar`.
+pub(crate) const COMMON: [&str; 3] = ["untaint", "pause", "busybox"];
+
 /// The path of the program under test.
 pub(crate) fn binary() -> Result<String> {
     std::env::var(BINARY).with_context(|| format!("{BINARY}: use `make e2e`"))
@@ -30,8 +35,9 @@ pub(crate) fn is_debug_build() -> Result<bool> {
         .is_some_and(|parent| parent.ends_with("debug")))
 }
 
-/// Writes the archives into `directory`, each with its contents beside it.
-pub(crate) fn build(directory: &Path) -> Result<()> {
+/// Writes the archives into `directory`, each with its contents beside it. `parts` are the names and the directories of more
+/// programs.
+pub(crate) fn build(directory: &Path, parts: &[(&str, PathBuf)]) -> Result<()> {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir_all(directory)?;
 
@@ -53,6 +59,18 @@ pub(crate) fn build(directory: &Path) -> Result<()> {
     archive(&root, SANDBOX, &config)?;
 
     let root = directory.join("busybox");
+    busybox(&root)?;
+    let config = json!({"Cmd": ["sh"], "Env": ["PATH=/bin"]});
+    archive(&root, BUSYBOX, &config)?;
+
+    for (part, programs) in parts {
+        parts::build(part, programs, directory)?;
+    }
+    Ok(())
+}
+
+/// Makes `root` a directory with the programs of busybox.
+fn busybox(root: &Path) -> Result<()> {
     for name in ["bin", "tmp"] {
         fs::create_dir_all(root.join(name))?;
     }
@@ -63,8 +81,7 @@ pub(crate) fn build(directory: &Path) -> Result<()> {
             symlink("busybox", root.join("bin").join(applet))?;
         }
     }
-    let config = json!({"Cmd": ["sh"], "Env": ["PATH=/bin"]});
-    archive(&root, BUSYBOX, &config)
+    Ok(())
 }
 
 /// Writes `root.tar`, an archive of an image with one layer, in the form of `docker save`.

@@ -13,6 +13,7 @@
 
 mod cgroups;
 mod checks;
+mod client;
 mod commands;
 mod front;
 mod habitat;
@@ -23,6 +24,7 @@ mod node_init;
 mod requirements;
 mod scenarios;
 mod stand_in;
+mod statusz;
 mod supervisor;
 mod timeline;
 

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::cgroups;
 use crate::commands::{line, run};
 use crate::habitat::{ADDRESS, Habitat, PARTS, RUN};
-use crate::images::SANDBOX;
+use crate::images::{self, SANDBOX};
 use crate::node_init::{self, SOCKET};
 use crate::timeline::DEADLINE;
 
@@ -48,6 +48,7 @@ impl Node {
             "kubelet",
             "config",
             "parts",
+            "images",
         ] {
             fs::create_dir_all(disk.join(name))?;
         }
@@ -57,7 +58,13 @@ impl Node {
                 disk.join("parts").join(part),
             )?;
         }
-        symlink(habitat.result("images"), disk.join("images"))?;
+        for image in images::COMMON.iter().chain(habitat.images) {
+            let archive = format!("{image}.tar");
+            symlink(
+                habitat.result("images").join(&archive),
+                disk.join("images").join(archive),
+            )?;
+        }
         let config = disk.join("config");
         habitat.cluster.kubelet_kubeconfig(&config, NAME)?;
         fs::write(config.join("kubelet.yaml"), kubelet(taints).to_string())?;
@@ -153,6 +160,24 @@ impl Node {
     pub(crate) async fn wait_for_path(&self, path: &str) -> Result<()> {
         let place = self.path(path)?;
         eventually(path, || place.exists().then_some(())).await
+    }
+
+    /// Waits until the log of a container has `text` at least `number` times. `container` is `NAMESPACE_POD-*/NAME`.
+    pub(crate) async fn wait_for_log(
+        &self,
+        container: &str,
+        text: &str,
+        number: usize,
+    ) -> Result<()> {
+        let show = format!("cat /var/log/pods/{container}/*.log");
+        eventually(
+            &format!("{number} times {text:?} in the log of {container}"),
+            || {
+                let log = self.run(&["/bin/busybox", "sh", "-c", &show]).ok()?;
+                (log.matches(text).count() >= number).then_some(())
+            },
+        )
+        .await
     }
 
     /// Creates a file of the node at once, with all its content.

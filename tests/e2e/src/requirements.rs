@@ -7,9 +7,11 @@ use anyhow::{Result, bail};
 use crate::commands::run;
 
 /// A program or a file, and the Debian package that contains it.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 12] = [
     ("/bin/busybox", "busybox-static"),
     ("/usr/lib/cni/bridge", "containernetworking-plugins"),
+    ("/usr/sbin/ipset", "ipset"),
+    ("/usr/sbin/iptables", "iptables"),
     ("flock", "util-linux"),
     ("ip", "iproute2"),
     ("mount", "mount"),

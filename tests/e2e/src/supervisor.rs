@@ -125,25 +125,25 @@ fn lock() -> Result<File> {
 
 /// Builds all that the scenarios need, outside of their namespaces.
 fn build(results: &Path, chosen: &[&Scenario]) -> Result<()> {
-    let more = chosen.iter().flat_map(|scenario| scenario.parts);
-    let needed: BTreeSet<&str> = PARTS.iter().chain(more).copied().collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let parts: Vec<(&str, PathBuf)> = runtime.block_on(async {
-        testkit::assets::build(&[]).await?;
-        let mut parts = Vec::new();
-        for part in needed {
-            parts.push((part, testkit::assets::build(&[part]).await?));
-        }
-        anyhow::Ok(parts)
-    })?;
-    for (part, directory) in parts {
+    let built = |parts: BTreeSet<&'static str>| -> Result<Vec<(&str, PathBuf)>> {
+        let parts = parts.into_iter();
+        let built =
+            parts.map(|part| Ok((part, runtime.block_on(testkit::assets::build(&[part]))?)));
+        built.collect()
+    };
+    runtime.block_on(testkit::assets::build(&[]))?;
+    let more = chosen.iter().flat_map(|scenario| scenario.parts);
+    for (part, directory) in built(PARTS.iter().chain(more).copied().collect())? {
         let link = results.join(part);
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(directory, link)?;
     }
-    images::build(&results.join("images"))
+    let images = chosen.iter().flat_map(|scenario| scenario.images);
+    let images = built(images.copied().collect())?;
+    images::build(&results.join("images"), &images)
 }
 
 /// Runs a scenario in namespaces of its own, and returns `ok` or what went wrong.

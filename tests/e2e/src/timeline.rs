@@ -1,5 +1,7 @@
 //! What happens in the cluster, and when: printed, waited for, and kept.
 
+mod kind;
+
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,28 +16,28 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use self::kind::Kind;
+
 /// How long a scenario waits for anything.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// All Nodes and pods at one time.
+/// All objects of interest at one time.
 #[derive(Clone, Default)]
 pub(crate) struct World {
     /// By name.
     pub(crate) nodes: BTreeMap<String, Arc<Value>>,
     /// By namespace and name: `default/app`.
     pub(crate) pods: BTreeMap<String, Arc<Value>>,
+    /// By name.
+    pub(crate) csi_nodes: BTreeMap<String, Arc<Value>>,
+    /// By namespace and name.
+    pub(crate) daemon_sets: BTreeMap<String, Arc<Value>>,
 }
 
 /// The states of the cluster, in the order of their arrival.
 pub(crate) struct Timeline {
     start: SystemTime,
     states: watch::Sender<Vec<(SystemTime, World)>>,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Node,
-    Pod,
 }
 
 impl Timeline {
@@ -45,7 +47,7 @@ impl Timeline {
             start: SystemTime::now(),
             states: watch::Sender::new(vec![(SystemTime::now(), World::default())]),
         });
-        for kind in [Kind::Node, Kind::Pod] {
+        for kind in Kind::ALL {
             tokio::spawn(Arc::clone(&timeline).follow_kind(client.clone(), kind));
         }
         timeline
@@ -69,13 +71,32 @@ impl Timeline {
         what: &str,
         find: impl Fn(&World) -> Option<T>,
     ) -> Result<T> {
+        let (_, found) = self.found(what, find).await?;
+        Ok(found)
+    }
+
+    /// Waits until `holds` is true, and returns when that state arrived.
+    pub(crate) async fn wait(
+        &self,
+        what: &str,
+        holds: impl Fn(&World) -> bool,
+    ) -> Result<SystemTime> {
+        let (time, ()) = self.found(what, |world| holds(world).then_some(())).await?;
+        Ok(time)
+    }
+
+    async fn found<T>(
+        &self,
+        what: &str,
+        find: impl Fn(&World) -> Option<T>,
+    ) -> Result<(SystemTime, T)> {
         let mut states = self.states.subscribe();
         let found = async {
             loop {
                 let found = states
                     .borrow_and_update()
                     .last()
-                    .and_then(|(_, world)| find(world));
+                    .and_then(|(time, world)| Some((*time, find(world)?)));
                 if let Some(found) = found {
                     return anyhow::Ok(found);
                 }
@@ -84,16 +105,6 @@ impl Timeline {
         };
         let found = timeout(DEADLINE, found).await;
         found.with_context(|| format!("not within {} s: {what}", DEADLINE.as_secs()))?
-    }
-
-    /// Waits until `holds` is true, and returns when that was noticed.
-    pub(crate) async fn wait(
-        &self,
-        what: &str,
-        holds: impl Fn(&World) -> bool,
-    ) -> Result<SystemTime> {
-        let found = |world: &World| holds(world).then(SystemTime::now);
-        self.until(what, found).await
     }
 
     /// When `holds` was true for the first time.
@@ -133,11 +144,7 @@ impl Timeline {
         kind: Kind,
         told: &mut BTreeMap<String, String>,
     ) -> Result<()> {
-        let path = match kind {
-            Kind::Node => "/api/v1/nodes?watch=true",
-            Kind::Pod => "/api/v1/pods?watch=true",
-        };
-        let request = Request::get(path).body(Vec::new())?;
+        let request = Request::get(format!("{}?watch=true", kind.path())).body(Vec::new())?;
         let mut events = pin!(client.request_events::<Value>(request).await?);
         while let Some(event) = events.next().await {
             let (object, is_there) = match event? {
@@ -152,16 +159,13 @@ impl Timeline {
 
     fn note(&self, kind: Kind, object: Value, is_there: bool, told: &mut BTreeMap<String, String>) {
         let now = SystemTime::now();
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let (name, lines) = match kind {
-            Kind::Node => (name.to_owned(), describe_node(name, &object)),
-            Kind::Pod => {
-                let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-                let name = format!("{namespace}/{name}");
-                let lines = vec![(format!("pod {name}"), describe_pod(&object))];
-                (name, lines)
-            }
+        let metadata = &object["metadata"];
+        let name = metadata["name"].as_str().unwrap_or_default();
+        let name = match metadata["namespace"].as_str() {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.to_owned(),
         };
+        let lines = kind.describe(&name, &object);
         for (subject, text) in lines {
             let text = if is_there { text } else { "deleted".to_owned() };
             if told.get(&subject) != Some(&text) {
@@ -174,10 +178,7 @@ impl Timeline {
                 .last()
                 .map(|(_, world)| world.clone())
                 .unwrap_or_default();
-            let objects = match kind {
-                Kind::Node => &mut world.nodes,
-                Kind::Pod => &mut world.pods,
-            };
+            let objects = kind.of(&mut world);
             if is_there {
                 objects.insert(name, Arc::new(object));
             } else {
@@ -186,56 +187,6 @@ impl Timeline {
             states.push((now, world));
         });
     }
-}
-
-fn describe_node(name: &str, node: &Value) -> Vec<(String, String)> {
-    let taints = testkit::taints(node).join(" ");
-    vec![
-        (
-            format!("node {name} Ready"),
-            condition(node, "Ready").to_owned(),
-        ),
-        (
-            format!("node {name} taints"),
-            if taints.is_empty() {
-                "none".to_owned()
-            } else {
-                taints
-            },
-        ),
-    ]
-}
-
-fn describe_pod(pod: &Value) -> String {
-    let status = &pod["status"];
-    let text = |value: &Value, missing: &str| value.as_str().unwrap_or(missing).to_owned();
-    let mut parts = vec![
-        text(&status["phase"], "new"),
-        text(&pod["spec"]["nodeName"], "no node"),
-        text(&status["podIP"], "no address"),
-        format!("ready {}", condition(pod, "Ready")),
-    ];
-    for list in ["initContainerStatuses", "containerStatuses"] {
-        for container in status[list].as_array().into_iter().flatten() {
-            let state = container["state"]
-                .as_object()
-                .and_then(|state| state.iter().next());
-            let (state, detail) =
-                state.map_or(("?", &Value::Null), |(state, detail)| (state, detail));
-            let reason = text(&detail["reason"], state);
-            let restarts = container["restartCount"].as_u64().unwrap_or_default();
-            let again = if restarts == 0 {
-                String::new()
-            } else {
-                format!(" (restart {restarts})")
-            };
-            parts.push(format!("{} {reason}{again}", text(&container["name"], "?")));
-        }
-    }
-    if !pod["metadata"]["deletionTimestamp"].is_null() {
-        parts.push("ending".to_owned());
-    }
-    parts.join(", ")
 }
 
 /// The status of a condition, or `-`.

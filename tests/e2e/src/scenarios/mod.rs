@@ -1,8 +1,13 @@
 //! The scenarios: one file each, in the order in which they run.
 
 mod control;
+mod csi;
+mod devices;
+mod flannel;
 mod forms;
 mod karpenter;
+mod kube_router;
+mod no_execute;
 mod node_anew;
 mod reboot;
 mod story;
@@ -28,52 +33,96 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// A sentence.
     pub(crate) title: &'static str,
-    /// The programs that it needs besides those of a node: directories of `tests/cluster`.
+    /// The programs that run beside its nodes: directories of `tests/cluster`.
     pub(crate) parts: &'static [&'static str],
+    /// The directories of `tests/cluster` with the programs of more images that its node has.
+    pub(crate) images: &'static [&'static str],
     run: for<'a> fn(&'a mut Habitat) -> LocalBoxFuture<'a, Result<()>>,
 }
 
-pub(crate) const ALL: [Scenario; 7] = [
+pub(crate) const ALL: [Scenario; 12] = [
     Scenario {
         name: "story",
         title: "a node joins with its taint, and gets ordinary pods when its network works",
         parts: &[],
+        images: &[],
         run: |habitat| Box::pin(story::run(habitat)),
     },
     Scenario {
         name: "control",
         title: "without the gate for its health, a pod runs before the network works, and fails",
         parts: &[],
+        images: &[],
         run: |habitat| Box::pin(control::run(habitat)),
     },
     Scenario {
         name: "forms",
         title: "a sidecar, an init container and a hook, as `untaint manifests` writes them",
         parts: &[],
+        images: &[],
         run: |habitat| Box::pin(forms::run(habitat)),
     },
     Scenario {
         name: "reboot",
         title: "a node is switched off and on, without and with retaint",
         parts: &[],
+        images: &[],
         run: |habitat| Box::pin(reboot::run(habitat)),
     },
     Scenario {
         name: "node-anew",
         title: "the Node is deleted, and the kubelet makes another of the same name",
         parts: &[],
+        images: &[],
         run: |habitat| Box::pin(node_anew::run(habitat)),
+    },
+    Scenario {
+        name: "flannel",
+        title: "Flannel with its own manifest, and the example for it",
+        parts: &[],
+        images: &["flannel", "flannel-plugin"],
+        run: |habitat| Box::pin(flannel::run(habitat)),
+    },
+    Scenario {
+        name: "no-execute",
+        title: "a taint with the effect NoExecute keeps Flannel away, until its DaemonSet tolerates it",
+        parts: &[],
+        images: &["flannel", "flannel-plugin"],
+        run: |habitat| Box::pin(no_execute::run(habitat)),
+    },
+    Scenario {
+        name: "kube-router",
+        title: "kube-router with its own manifest, whose configuration is complete only after the Node is Ready",
+        parts: &[],
+        images: &["kube-router"],
+        run: |habitat| Box::pin(kube_router::run(habitat)),
+    },
+    Scenario {
+        name: "csi",
+        title: "a CSI driver registers with the kubelet, which restarts, and is deleted and deployed again",
+        parts: &[],
+        images: &["plugins"],
+        run: |habitat| Box::pin(csi::run(habitat)),
+    },
+    Scenario {
+        name: "devices",
+        title: "a device plugin reports its devices one by one, and again after the kubelet has restarted",
+        parts: &[],
+        images: &["plugins"],
+        run: |habitat| Box::pin(devices::run(habitat)),
     },
     Scenario {
         name: "karpenter-nodes",
         title: "Karpenter starts twenty nodes at once, and waits for their start-up taints",
         parts: &["karpenter"],
+        images: &[],
         run: |habitat| Box::pin(karpenter::nodes::run(habitat)),
     },
     Scenario {
         name: "karpenter-pools",
         title: "a taint under startupTaints of a NodePool, and by mistake under taints",
         parts: &["karpenter"],
+        images: &[],
         run: |habitat| Box::pin(karpenter::pools::run(habitat)),
     },
 ];
@@ -98,7 +147,7 @@ pub(crate) fn main(name: &str, logs: &Path) -> Result<ExitCode> {
 }
 
 async fn run(scenario: &Scenario, logs: &Path) -> Result<bool> {
-    let mut habitat = Habitat::start(logs).await?;
+    let mut habitat = Habitat::start(logs, scenario.images).await?;
     let outcome = timeout(LIMIT, (scenario.run)(&mut habitat)).await;
     match outcome.context("the scenario takes too long") {
         Ok(Ok(())) => {}

@@ -1,0 +1,116 @@
+use std::time::SystemTime;
+
+use anyhow::Result;
+
+use crate::habitat::Habitat;
+use crate::node::NAME;
+use crate::statusz;
+use crate::timeline::World;
+
+const KEY: &str = "storage.example.com/agent-not-ready";
+const DRIVER: &str = "storage.example.com";
+const LAST: &str = "/run/storage/last";
+const MANIFEST: &str = include_str!("../../manifests/csi-driver.yaml");
+const CONFIGURATION: &str = r"
+apiVersion: untaint/v1alpha1
+kind: UntaintConfiguration
+rules:
+- name: storage
+  taint: {key: storage.example.com/agent-not-ready, effect: NoExecute}
+  gates:
+  - name: driver
+    csiDriver: {name: storage.example.com, allocatable: true}
+  - name: last
+    file: {path: /run/storage/last}
+";
+
+pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
+    let (timeline, cluster) = (&habitat.timeline, &habitat.cluster);
+    habitat.install(CONFIGURATION, &[]).await?;
+    let mut node = habitat.node(&[&format!("{KEY}:NoExecute")])?;
+    node.up().await?;
+    let exists = |world: &World| world.csi_nodes.contains_key(NAME);
+    timeline.wait("a CSINode", exists).await?;
+    statusz::says("storage", "is not in the CSINode; registered: none").await?;
+    habitat.expect(
+        "with a CSINode without drivers, the gate is closed and says so",
+        true,
+    );
+
+    cluster.kubectl(&["delete", "csinode", NAME]).await?;
+    timeline.wait("no CSINode", |world| !exists(world)).await?;
+    statusz::says("storage", "the node has no CSINode yet").await?;
+    habitat.expect("without a CSINode, the gate is closed and says so", true);
+
+    cluster.apply(MANIFEST).await?;
+    let registered = timeline
+        .wait("the driver in the CSINode", has_driver)
+        .await?;
+    statusz::waits_for("storage", &["last"]).await?;
+    habitat.measured(
+        "from the driver in the CSINode to an open gate, at most",
+        registered.elapsed()?,
+    );
+    habitat.expect(
+        "the gate opens when the kubelet has registered the driver with its number of volumes",
+        true,
+    );
+
+    let before = SystemTime::now();
+    node.restart("kubelet")?;
+    timeline.say("the kubelet is killed");
+    node.wait_for_log("kube-system_csi-driver-*/driver", "registered: true", 2)
+        .await?;
+    timeline.say("the kubelet has registered the driver again");
+    let lost = timeline.when_after(before, |world| !has_driver(world));
+    habitat.expect(
+        "a restart of the kubelet does not take the driver from the CSINode",
+        lost.is_none(),
+    );
+    statusz::waits_for("storage", &["last"]).await?;
+
+    let delete = [
+        "--namespace",
+        "kube-system",
+        "delete",
+        "daemonset",
+        "csi-driver",
+    ];
+    cluster.kubectl(&delete).await?;
+    timeline
+        .wait("no driver in the CSINode", |world| !has_driver(world))
+        .await?;
+    statusz::waits_for("storage", &["driver", "last"]).await?;
+    node.write(LAST, "")?;
+    statusz::waits_for("storage", &["driver"]).await?;
+    habitat.expect(
+        "without the driver, the gate is closed again, and the taint stays",
+        timeline
+            .when(|world| world.lacks_taint(NAME, KEY))
+            .is_none(),
+    );
+
+    cluster.apply(MANIFEST).await?;
+    let back = timeline
+        .wait("the driver in the CSINode", has_driver)
+        .await?;
+    let gone = timeline
+        .wait("the taint is gone", |world| world.lacks_taint(NAME, KEY))
+        .await?;
+    habitat.expect("the taint goes when the driver has registered again", true);
+    // Two watches can be in any order.
+    let time = gone.duration_since(back).unwrap_or_default();
+    habitat.measured(
+        "from the driver in the CSINode to the end of the taint",
+        time,
+    );
+    Ok(())
+}
+
+/// Whether the `CSINode` has the driver with its number of volumes.
+fn has_driver(world: &World) -> bool {
+    let csi_node = world.csi_nodes.get(NAME);
+    let drivers = csi_node.and_then(|it| it["spec"]["drivers"].as_array());
+    let mut drivers = drivers.into_iter().flatten();
+    drivers.any(|driver| driver["name"] == DRIVER && driver["allocatable"]["count"] == 25)
+}

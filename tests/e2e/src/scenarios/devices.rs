@@ -1,0 +1,195 @@
+use std::fs;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+
+use crate::habitat::Habitat;
+use crate::node::{NAME, Node};
+use crate::statusz;
+use crate::timeline::World;
+
+const RESOURCE: &str = "example.com/device";
+const ALL: &str = "devices.example.com/all";
+const LISTED: &str = "devices.example.com/listed";
+/// The files in this directory are the devices.
+const PRESENT: &str = "/run/devices/present";
+const HIDDEN: &str = "/run/devices/hidden";
+const LAST: &str = "/run/devices/last";
+const CONFIGURATION: &str = r"
+apiVersion: untaint/v1alpha1
+kind: UntaintConfiguration
+rules:
+- name: all
+  taint: {key: devices.example.com/all, effect: NoSchedule}
+  gates:
+  - name: devices
+    allocatable: {resource: example.com/device, atLeast: 8, equalsCapacity: true}
+  - name: last
+    file: {path: /run/devices/last}
+- name: listed
+  taint: {key: devices.example.com/listed, effect: NoSchedule}
+  gates:
+  - name: devices
+    allocatable: {resource: example.com/device, equalsCapacity: true}
+";
+
+pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
+    let timeline = &habitat.timeline;
+    habitat.install(CONFIGURATION, &[]).await?;
+    let plugin = include_str!("../../manifests/device-plugin.yaml");
+    habitat.cluster.apply(plugin).await?;
+    let taints = [format!("{ALL}:NoSchedule"), format!("{LISTED}:NoSchedule")];
+    let taints = taints.each_ref().map(String::as_str);
+    let mut node = habitat.node(&taints)?;
+    node.up().await?;
+    let runs = |world: &World| {
+        world
+            .pod_is_ready("kube-system/device-plugin-")
+            .then_some(())
+    };
+    timeline.until("the plugin runs", runs).await?;
+    statusz::says("all", "the Node has no allocatable example.com/device").await?;
+    habitat.expect("without devices, the gate is closed and says so", true);
+
+    one_by_one(habitat, &node).await?;
+    plugin_ends(habitat, &node).await?;
+    kubelet_restarts(habitat, &node, &taints).await?;
+    one_by_one_again(habitat, &node).await
+}
+
+async fn one_by_one(habitat: &Habitat, node: &Node) -> Result<()> {
+    fs::create_dir(node.path(PRESENT)?)?;
+    add(node, 1, "")?;
+    reported(habitat, 1, 1).await?;
+    let gone = |world: &World| world.lacks_taint(NAME, LISTED).then_some(());
+    habitat
+        .timeline
+        .until("the taint of the other rule is gone", gone)
+        .await?;
+    habitat.expect(
+        "with equalsCapacity alone, the first device opens the gate",
+        true,
+    );
+    for number in 2..=7 {
+        add(node, number, "")?;
+    }
+    add(node, 8, "sick")?;
+    reported(habitat, 7, 8).await?;
+    statusz::says("all", "allocatable example.com/device is 7, less than 8").await?;
+    habitat.expect(
+        "a device that is not healthy is in the capacity only, and keeps the gate closed",
+        true,
+    );
+    add(node, 8, "")?;
+    reported(habitat, 8, 8).await?;
+    statusz::waits_for("all", &["last"]).await?;
+    habitat.expect("the last healthy device opens the gate", true);
+    Ok(())
+}
+
+async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
+    let timeline = &habitat.timeline;
+    node.restart("kubelet")?;
+    timeline.say("the kubelet is killed; the plugin runs");
+    let plugin = "kube-system_device-plugin-*/plugin";
+    node.wait_for_log(plugin, "registered", 2).await?;
+    statusz::waits_for("all", &["last"]).await?;
+    habitat.expect(
+        "a plugin that registers with the new kubelet keeps the gate open",
+        true,
+    );
+
+    fs::rename(node.path(PRESENT)?, node.path(HIDDEN)?)?;
+    timeline.say("the plugin ends");
+    reported(habitat, 0, 8).await?;
+    statusz::waits_for("all", &["devices", "last"]).await?;
+    habitat.expect(
+        "a plugin that ends leaves the capacity, and closes the gate",
+        true,
+    );
+    fs::rename(node.path(HIDDEN)?, node.path(PRESENT)?)?;
+    timeline.say("the plugin is back");
+    reported(habitat, 8, 8).await?;
+    statusz::waits_for("all", &["last"]).await?;
+    Ok(())
+}
+
+/// Leaves a kubelet without devices, and only their gate closed.
+async fn kubelet_restarts(habitat: &Habitat, node: &Node, taints: &[&str]) -> Result<()> {
+    fs::rename(node.path(PRESENT)?, node.path(HIDDEN)?)?;
+    let killed = SystemTime::now();
+    node.restart("kubelet")?;
+    habitat
+        .timeline
+        .say("the plugin ends, and the kubelet is killed");
+    reported(habitat, 0, 0).await?;
+    let time = killed.elapsed()?;
+    habitat.measured(
+        "from the end of both to the first report without devices",
+        time,
+    );
+    // The agent has another watch than this program.
+    statusz::waits_for("all", &["devices", "last"]).await?;
+    node.write(LAST, "")?;
+    habitat.cluster.set_taints(NAME, taints).await?;
+    for rule in ["all", "listed"] {
+        statusz::waits_for(rule, &["devices"]).await?;
+        statusz::says(rule, "allocatable example.com/device is 0").await?;
+    }
+    habitat.expect(
+        "a new kubelet without the plugin reports no capacity either, and the gate with equalsCapacity is closed",
+        true,
+    );
+    Ok(())
+}
+
+async fn one_by_one_again(habitat: &Habitat, node: &Node) -> Result<()> {
+    let timeline = &habitat.timeline;
+    let before = SystemTime::now();
+    fs::create_dir(node.path(PRESENT)?)?;
+    add(node, 1, "")?;
+    reported(habitat, 1, 1).await?;
+    statusz::says("all", "allocatable example.com/device is 1, less than 8").await?;
+    let early = timeline.when(|world| world.lacks_taint(NAME, ALL));
+    habitat.expect(
+        "the first device of the new kubelet does not open the gate with atLeast",
+        early.is_none(),
+    );
+    for number in 2..=8 {
+        add(node, number, "")?;
+    }
+    let gone = timeline
+        .wait("the taint is gone", |world| world.lacks_taint(NAME, ALL))
+        .await?;
+    let all = timeline.when_after(before, |world| counts(world) == Some((8, 8)));
+    let all = all.context("all devices")?;
+    habitat.expect("the taint goes when all devices are back", all <= gone);
+    let time = gone.duration_since(all)?;
+    habitat.measured(
+        "from the last device in the Node to the end of the taint",
+        time,
+    );
+    Ok(())
+}
+
+/// Makes a device, or changes its health: an empty file is a healthy one.
+fn add(node: &Node, number: u32, content: &str) -> Result<()> {
+    // A file in the directory is a device from its first moment.
+    let draft = node.path("/run/devices/draft")?;
+    fs::write(&draft, content)?;
+    fs::rename(draft, node.path(&format!("{PRESENT}/{number}"))?)?;
+    Ok(())
+}
+
+async fn reported(habitat: &Habitat, allocatable: u64, capacity: u64) -> Result<()> {
+    let what = format!("{allocatable} of {capacity} devices");
+    let wanted = |world: &World| (counts(world) == Some((allocatable, capacity))).then_some(());
+    habitat.timeline.until(&what, wanted).await
+}
+
+/// What of the resource is allocatable, and the capacity.
+fn counts(world: &World) -> Option<(u64, u64)> {
+    let status = &world.nodes.get(NAME)?["status"];
+    let count = |list: &str| status[list][RESOURCE].as_str()?.parse().ok();
+    Some((count("allocatable")?, count("capacity")?))
+}
