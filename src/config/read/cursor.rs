@@ -224,21 +224,27 @@ impl<'t> Cursor<'t> {
 
     /// One of some words, each with its meaning.
     pub(crate) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Option<T> {
-        let meant = |text: &str| words.iter().find(|word| word.0.eq_ignore_ascii_case(text));
+        let not_one = |text: &str| {
+            let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+            let choice = if words.len() > 1 { "one of " } else { "" };
+            format!("must be {choice}{}, not {text}", words.join(", "))
+        };
         // YAML reads False as a boolean, in any case.
-        if !matches!(self.value(), Value::String(_))
-            && let Some((word, _)) = self.spelling().and_then(meant)
-        {
-            self.report(format!("must be a string; write \"{word}\""));
+        if matches!(self.value(), Value::Bool(_) | Value::Number(_)) {
+            let text = self.spelling().unwrap_or_default();
+            let meant = words
+                .iter()
+                .find(|(word, _)| word.eq_ignore_ascii_case(text));
+            self.report(match meant {
+                Some((word, _)) => format!("must be a string; write \"{word}\""),
+                None => not_one(&excerpt(text)),
+            });
             return None;
         }
         self.parsed(|text| {
             let found = words.iter().find(|(word, _)| *word == text);
-            found.map(|(_, meaning)| *meaning).ok_or_else(|| {
-                let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-                let choice = if words.len() > 1 { "one of " } else { "" };
-                format!("must be {choice}{}, not {}", words.join(", "), quoted(text))
-            })
+            let meaning = found.map(|(_, meaning)| *meaning);
+            meaning.ok_or_else(|| not_one(&quoted(text)))
         })
     }
 
