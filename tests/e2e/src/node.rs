@@ -54,7 +54,7 @@ impl Node {
         }
         for part in PARTS {
             symlink(
-                habitat.result(part).canonicalize()?,
+                habitat.programs(part).canonicalize()?,
                 disk.join("parts").join(part),
             )?;
         }

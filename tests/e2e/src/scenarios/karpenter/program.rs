@@ -29,7 +29,7 @@ pub(super) struct Karpenter {
 impl Karpenter {
     /// Installs its resources, starts it, and returns when it is ready.
     pub(super) async fn start(habitat: &Habitat) -> Result<Self> {
-        let programs = habitat.result("karpenter");
+        let programs = habitat.programs("karpenter");
         let definitions = run(&programs.join("crds").display().to_string(), &[""; 0])?;
         let file = format!("{RUN}/karpenter.yaml");
         std::fs::write(&file, definitions)?;
