@@ -1,8 +1,6 @@
 //! An ordinary pod, for scenarios with a real CNI.
 
-use std::path::Path;
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::habitat::Habitat;
 use crate::node::NAME;
@@ -12,11 +10,6 @@ const POD: &str = "default/client";
 
 /// Creates it.
 pub(crate) async fn create(habitat: &Habitat) -> Result<()> {
-    let exists = Path::new("/proc/sys/net/bridge").exists();
-    ensure!(
-        exists,
-        "CNIs need a module of the kernel: run `modprobe br_netfilter`"
-    );
     habitat
         .cluster
         .apply(include_str!("../manifests/client.yaml"))

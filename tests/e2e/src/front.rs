@@ -18,7 +18,7 @@ pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
             bail!("'{name}' is no scenario: {}", known.join(", "));
         }
     }
-    requirements::check()?;
+    requirements::check(&scenarios::chosen(names))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -20,6 +20,8 @@ use crate::timeline::Timeline;
 pub(crate) const RUN: &str = "/run/untaint-e2e";
 /// The programs: directories of `tests/cluster`.
 pub(crate) const PARTS: [&str; 2] = ["node", "containerd"];
+/// The directory of the links to the programs, beside those of the logs.
+pub(crate) const PROGRAMS: &str = "programs";
 /// The address of the node and of the API server, for those who do not use the Service.
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 
@@ -59,16 +61,24 @@ impl Habitat {
     pub(crate) async fn start(logs: &Path, images: &'static [&'static str]) -> Result<Self> {
         let results = logs.parent().context("a parent")?;
         let cluster = Cluster::start_for_nodes(ADDRESS).await?;
-        let controllers = cluster.start_controllers(&results.join("node"))?;
-        // Pods need this account, which the controller manager creates.
-        let account = [
-            "wait",
-            "--for=create",
-            "serviceaccount/default",
-            "--timeout=60s",
-        ];
-        cluster.kubectl(&account).await?;
-        let timeline = Timeline::follow(&cluster.client().await?);
+        let rest = async {
+            let controllers = cluster.start_controllers(&results.join(PROGRAMS).join("node"))?;
+            // Pods need this account, which the controller manager creates.
+            let account = [
+                "wait",
+                "--for=create",
+                "serviceaccount/default",
+                "--timeout=60s",
+            ];
+            cluster.kubectl(&account).await?;
+            anyhow::Ok((controllers, Timeline::follow(&cluster.client().await?)))
+        };
+        let rest = rest.await;
+        if rest.is_err() {
+            // The cluster takes its logs with it.
+            save_logs(&cluster, logs).await;
+        }
+        let (controllers, timeline) = rest?;
         Ok(Self {
             cluster,
             timeline,
@@ -79,7 +89,12 @@ impl Habitat {
         })
     }
 
-    /// The directory of a part, of the archives of images, or of other results.
+    /// The directory of the programs of a part.
+    pub(crate) fn programs(&self, part: &str) -> PathBuf {
+        self.result(PROGRAMS).join(part)
+    }
+
+    /// The directory of the archives of images, or of other results.
     pub(crate) fn result(&self, name: &str) -> PathBuf {
         self.logs.with_file_name(name)
     }
@@ -125,30 +140,35 @@ impl Habitat {
     }
 
     /// Copies all logs to the directory of the logs.
-    pub(crate) async fn save_logs(&self) -> Result<()> {
-        let to = self.logs.display();
-        let from = self.cluster.directory();
-        for entry in fs::read_dir(from)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|end| end == "log") {
-                fs::copy(&path, self.logs.join(path.file_name().unwrap_or_default()))?;
-            }
-        }
-        let disk = format!("{RUN}/node/upper");
-        for part in ["var/log", "etc/cni"] {
-            let from = format!("{disk}/{part}");
-            if Path::new(&from).exists() {
-                line(&format!("cp -R {from} {to}/"))?;
-            }
-        }
-        let kinds = "nodes,pods,daemonsets,events,configmaps";
-        let objects = ["get", kinds, "--all-namespaces", "--output=yaml"];
-        fs::write(
-            self.logs.join("objects.yaml"),
-            self.cluster.kubectl(&objects).await?,
-        )?;
-        Ok(())
+    pub(crate) async fn save_logs(&self) {
+        save_logs(&self.cluster, &self.logs).await;
     }
+}
+
+async fn save_logs(cluster: &Cluster, to: &Path) {
+    if let Err(error) = copy_logs(cluster, to).await {
+        println!("the logs are not complete: {error:#}");
+    }
+}
+
+async fn copy_logs(cluster: &Cluster, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(cluster.directory())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "log") {
+            fs::copy(&path, to.join(path.file_name().unwrap_or_default()))?;
+        }
+    }
+    let disk = format!("{RUN}/node/upper");
+    for part in ["var/log", "etc/cni"] {
+        let from = format!("{disk}/{part}");
+        if Path::new(&from).exists() {
+            line(&format!("cp -R {from} {}/", to.display()))?;
+        }
+    }
+    let kinds = "nodes,pods,daemonsets,events,configmaps";
+    let objects = ["get", kinds, "--all-namespaces", "--output=yaml"];
+    fs::write(to.join("objects.yaml"), cluster.kubectl(&objects).await?)?;
+    Ok(())
 }
 
 fn write_configuration(configuration: &str) -> Result<String> {

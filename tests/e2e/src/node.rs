@@ -54,7 +54,7 @@ impl Node {
         }
         for part in PARTS {
             symlink(
-                habitat.result(part).canonicalize()?,
+                habitat.programs(part).canonicalize()?,
                 disk.join("parts").join(part),
             )?;
         }
@@ -162,20 +162,19 @@ impl Node {
         eventually(path, || place.exists().then_some(())).await
     }
 
-    /// Waits until the log of a container has `text` at least `number` times. `container` is `NAMESPACE_POD-*/NAME`.
+    /// Waits until the log of a container has `text` at least `number` times. `container` is `NAMESPACE_POD-*/NAME`, and `*`
+    /// stands for any end.
     pub(crate) async fn wait_for_log(
         &self,
         container: &str,
         text: &str,
         number: usize,
     ) -> Result<()> {
-        let show = format!("cat /var/log/pods/{container}/*.log");
+        let (pod, name) = container.split_once("*/").context("a pod and a name")?;
+        let pods = self.path("/var/log/pods")?;
         eventually(
             &format!("{number} times {text:?} in the log of {container}"),
-            || {
-                let log = self.run(&["/bin/busybox", "sh", "-c", &show]).ok()?;
-                (log.matches(text).count() >= number).then_some(())
-            },
+            || (occurrences(&pods, pod, name, text) >= number).then_some(()),
         )
         .await
     }
@@ -189,6 +188,19 @@ impl Node {
         fs::rename(draft, place)?;
         Ok(())
     }
+}
+
+/// How often `text` is in the logs of the container `name` of the pods whose directories start with `pod`.
+fn occurrences(pods: &Path, pod: &str, name: &str, text: &str) -> usize {
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    entries(pods)
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(pod))
+        .flat_map(|entry| entries(&entry.path().join(name)))
+        // A link leads to another place outside of the node.
+        .filter(|log| log.file_type().is_ok_and(|kind| kind.is_file()))
+        .filter_map(|log| fs::read_to_string(log.path()).ok())
+        .map(|log| log.matches(text).count())
+        .sum()
 }
 
 /// Looks until `find` finds something. For what sends no events.

@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// Settings of the kernel that the kubelet sets, with the values that it wants. They are those of the whole machine, so
 /// the node sees files instead.
-const SETTINGS: [(&str, &str); 6] = [
+pub(crate) const SETTINGS: [(&str, &str); 6] = [
     ("kernel/keys/root_maxbytes", "25000000"),
     ("kernel/keys/root_maxkeys", "1000000"),
     ("kernel/panic", "10"),

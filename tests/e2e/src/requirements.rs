@@ -3,8 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use rustix::fs::{Access, access};
 
+use crate::cgroups::hierarchies;
 use crate::commands::run;
+use crate::images::parts::CNIS;
+use crate::scenarios::Scenario;
 
 /// A program or a file, and the Debian package that contains it.
 const PROGRAMS: [(&str, &str); 12] = [
@@ -22,8 +26,8 @@ const PROGRAMS: [(&str, &str); 12] = [
     ("unshare", "util-linux"),
 ];
 
-/// Fails with the remedy.
-pub(crate) fn check() -> Result<()> {
+/// Fails with the remedy if one of these scenarios cannot run.
+pub(crate) fn check(scenarios: &[&Scenario]) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!(
             "a node needs root: run `sudo --preserve-env make e2e`, or run it as root in a virtual machine"
@@ -60,6 +64,17 @@ pub(crate) fn check() -> Result<()> {
         bail!(
             "{error:#}: this machine does not allow namespaces: use a virtual machine or a privileged container"
         );
+    }
+    let hierarchies = hierarchies().unwrap_or_default();
+    let writable = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    if hierarchies.is_empty() || !hierarchies.iter().all(|path| writable(path)) {
+        bail!(
+            "the control groups of this machine cannot be written: use a virtual machine or a privileged container"
+        );
+    }
+    let mut images = scenarios.iter().flat_map(|scenario| scenario.images);
+    if images.any(|image| CNIS.contains(image)) && !Path::new("/proc/sys/net/bridge").exists() {
+        bail!("the kernel lacks a module that CNIs need: run `modprobe br_netfilter`");
     }
     Ok(())
 }

@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_current_process_group, kill_process, set_child_subreaper, wait,
+};
 
-use crate::habitat::{PARTS, RUN};
+use crate::habitat::{PARTS, PROGRAMS, RUN};
 use crate::machine::Machine;
-use crate::scenarios::{self, ALL, Scenario};
+use crate::scenarios::{self, Scenario};
 use crate::{cgroups, images};
 
 pub(crate) const COMMAND: &str = "supervise";
@@ -35,9 +37,7 @@ struct Current {
 }
 
 pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
-    let mut chosen: Vec<_> = ALL.iter().collect();
-    chosen.retain(|scenario| names.is_empty() || names.contains(&scenario.name));
-
+    let chosen = scenarios::chosen(names);
     let results = Path::new(RESULTS);
     fs::create_dir_all(results)?;
     let results = results.canonicalize()?;
@@ -49,18 +49,24 @@ pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
     set_child_subreaper(Some(rustix::process::getpid()))?;
     current.lock().unwrap_or_else(PoisonError::into_inner).begun = true;
     cgroups::remove()?;
-    let before = Machine::look()?;
+    let (before, enabled) = (Machine::look()?, cgroups::enabled());
     let (start, mut failed, mut rows) = (Instant::now(), 0, Vec::new());
     for scenario in &chosen {
-        cgroups::create()?;
         println!("\n==> {}: {}", scenario.name, scenario.title);
         let from = Instant::now();
         let logs = results.join(scenario.name);
-        let outcome = run(scenario.name, &logs, &current)?;
-        cgroups::remove()?;
+        let outcome = run_in_groups(scenario.name, &logs, &current, &enabled);
+        // Whatever goes wrong, the table and the comparison follow.
+        let outcome = outcome.unwrap_or_else(|error| {
+            println!("error: {error:#}");
+            "FAILED"
+        });
         failed += usize::from(outcome != "ok");
         if outcome != "ok" {
-            println!("{outcome}: the logs are in {}", logs.display());
+            println!("{outcome}");
+            if fs::read_dir(&logs).is_ok_and(|mut logs| logs.next().is_some()) {
+                println!("the logs are in {}", logs.display());
+            }
         }
         rows.push((scenario.name, outcome, from.elapsed()));
         if is_interrupted(&current) {
@@ -68,24 +74,25 @@ pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
         }
     }
 
-    let differences = before.differences(SETTLE)?;
     println!("\n{:<16}{:<14}{:>8}", "scenario", "result", "seconds");
     for (name, outcome, time) in rows {
         println!("{name:<16}{outcome:<14}{:>8.1}", time.as_secs_f64());
     }
     println!("{:<30}{:>8.1}", "all", start.elapsed().as_secs_f64());
-    if differences.is_empty() {
-        println!(
-            "ok      the machine is as it was before: {}",
-            before.summary()
-        );
-    } else {
-        println!("FAILED  the machine is as it was before");
-        for line in &differences {
-            println!("        {line}");
-        }
+    let differences = before.differences(SETTLE)?;
+    let clean = differences.own.is_empty();
+    println!(
+        "{:<7} the scenarios leave nothing on the machine: {}",
+        if clean { "ok" } else { "FAILED" },
+        before.summary()
+    );
+    for line in &differences.own {
+        println!("        {line}");
     }
-    let good = failed == 0 && differences.is_empty() && !is_interrupted(&current);
+    for line in &differences.foreign {
+        println!("        also changed: {line}");
+    }
+    let good = failed == 0 && clean && !is_interrupted(&current);
     Ok(ExitCode::from(u8::from(!good)))
 }
 
@@ -100,7 +107,8 @@ fn end_with_front() -> Arc<Mutex<Current>> {
         if let Some(process) = current.process {
             let _ = kill_process(process, Signal::KILL);
         } else if !current.begun {
-            std::process::exit(1);
+            // The group is this process, with whatever builds programs.
+            let _ = kill_current_process_group(Signal::KILL);
         }
     });
     current
@@ -135,9 +143,12 @@ fn build(results: &Path, chosen: &[&Scenario]) -> Result<()> {
         built.collect()
     };
     runtime.block_on(testkit::assets::build(&[]))?;
+    // Scenarios have directories with their names beside this one.
+    let programs = results.join(PROGRAMS);
+    fs::create_dir_all(&programs)?;
     let more = chosen.iter().flat_map(|scenario| scenario.parts);
     for (part, directory) in built(PARTS.iter().chain(more).copied().collect())? {
-        let link = results.join(part);
+        let link = programs.join(part);
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(directory, link)?;
     }
@@ -146,9 +157,22 @@ fn build(results: &Path, chosen: &[&Scenario]) -> Result<()> {
     images::build(&results.join("images"), &images)
 }
 
+/// Runs a scenario, and removes its control groups. `enabled` is what [`cgroups::enabled`] was before.
+fn run_in_groups(
+    name: &str,
+    logs: &Path,
+    current: &Mutex<Current>,
+    enabled: &str,
+) -> Result<&'static str> {
+    let _ = fs::remove_dir_all(logs);
+    let outcome = cgroups::create().and_then(|()| run(name, logs, current));
+    cgroups::remove()?;
+    cgroups::restore(enabled)?;
+    outcome
+}
+
 /// Runs a scenario in namespaces of its own, and returns `ok` or what went wrong.
 fn run(name: &str, logs: &Path, current: &Mutex<Current>) -> Result<&'static str> {
-    let _ = fs::remove_dir_all(logs);
     fs::create_dir_all(logs)?;
     let mut process = {
         let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,13 +5,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{archive, busybox};
 use crate::commands::run;
 
 /// The CSI driver and the device plugin.
 const PLUGINS: &str = "localhost/plugins:1";
+/// Those of CNIs.
+pub(crate) const CNIS: [&str; 2] = ["flannel", "kube-router"];
 /// The manifests of CNIs, beside the archives.
 pub(crate) const FLANNEL_MANIFEST: &str = "kube-flannel.yml";
 pub(crate) const KUBE_ROUTER_MANIFEST: &str = "generic-kuberouter.yaml";
@@ -101,11 +103,11 @@ fn flannel_manifest() -> Result<String> {
 /// A file in the source of a module, in the version that a directory of `tests/cluster` pins.
 fn source(part: &str, module: &str, file: &str) -> Result<String> {
     let pinned = format!("{}/../cluster/{part}", env!("CARGO_MANIFEST_DIR"));
-    let directory = run(
-        "go",
-        &["-C", &pinned, "list", "-m", "-f", "{{.Dir}}", module],
-    )?;
-    let file = Path::new(directory.trim()).join(file);
+    // The programs can be there although the cache of Go is not. The environment is that of `tests/cluster/assets`.
+    let download = ["GOWORK=off", "GOFLAGS=-mod=readonly", "go", "-C", &pinned];
+    let download = [&download[..], &["mod", "download", "-json", module]].concat();
+    let known: Value = serde_json::from_str(&run("env", &download)?)?;
+    let file = Path::new(known["Dir"].as_str().context("a directory")?).join(file);
     fs::read_to_string(&file).with_context(|| file.display().to_string())
 }
 

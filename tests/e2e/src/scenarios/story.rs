@@ -3,6 +3,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use testkit::agent::get;
+use testkit::cluster::AuditEntry;
 
 use crate::habitat::Habitat;
 use crate::images;
@@ -200,23 +201,26 @@ struct Removal {
 async fn removal_after(habitat: &Habitat, from: SystemTime) -> Result<Removal> {
     let from = Timestamp::try_from(from)?;
     // untaint tries out the policy with a dry run.
-    let patches = habitat.cluster.requests(|entry| {
+    let is_patch = |entry: &AuditEntry| {
         entry.verb == "patch"
             && entry.user == "system:serviceaccount:untaint:untaint"
             && entry.code == Some(200)
             && !entry.uri.contains("dryRun")
-    });
-    for patch in patches.await? {
-        let (received, answered): (Timestamp, Timestamp) =
-            (patch.received.parse()?, patch.answered.parse()?);
-        if received >= from {
-            return Ok(Removal {
-                share: received.duration_since(from).try_into()?,
-                server: answered.duration_since(received).try_into()?,
-            });
-        }
-    }
-    anyhow::bail!("the audit log has no PATCH of untaint")
+    };
+    // The watch of the Node can be faster than the answer to the PATCH, which the log waits for.
+    eventually_async("a PATCH of untaint in the audit log", async || {
+        let patches = habitat.cluster.requests(is_patch).await.ok()?;
+        // The share of an earlier one is negative.
+        patches.into_iter().find_map(|patch| {
+            let received: Timestamp = patch.received.parse().ok()?;
+            let answered: Timestamp = patch.answered.parse().ok()?;
+            Some(Removal {
+                share: received.duration_since(from).try_into().ok()?,
+                server: answered.duration_since(received).try_into().ok()?,
+            })
+        })
+    })
+    .await
 }
 
 /// Measures more removals.

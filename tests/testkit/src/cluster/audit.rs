@@ -41,6 +41,7 @@ pub struct AuditEntry {
 
 impl Cluster {
     /// The requests so far for which `wanted` is true, in the order of the log. A watch counts once, from its start.
+    /// A request whose answer its sender does not have yet can be missing, even if a watch already shows its effect.
     pub async fn requests(&self, wanted: impl Fn(&AuditEntry) -> bool) -> Result<Vec<AuditEntry>> {
         let mut entries = timeout(DEADLINE, self.entries_up_to_now())
             .await
@@ -49,8 +50,8 @@ impl Cluster {
         Ok(entries)
     }
 
-    /// The server logs a request just after its answer. So when the log has a request that is sent now, it has all
-    /// earlier ones.
+    /// The server logs a request when its answer is complete. So when the log has a request that is sent now, it has all
+    /// those whose senders have their answers already.
     async fn entries_up_to_now(&self) -> Result<Vec<AuditEntry>> {
         static MARKS: AtomicUsize = AtomicUsize::new(0);
         let mark = MARKS.fetch_add(1, Ordering::Relaxed);

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process};
 use testkit::agent;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
@@ -28,7 +29,7 @@ pub(super) struct Karpenter {
 impl Karpenter {
     /// Installs its resources, starts it, and returns when it is ready.
     pub(super) async fn start(habitat: &Habitat) -> Result<Self> {
-        let programs = habitat.result("karpenter");
+        let programs = habitat.programs("karpenter");
         let definitions = run(&programs.join("crds").display().to_string(), &[""; 0])?;
         let file = format!("{RUN}/karpenter.yaml");
         std::fs::write(&file, definitions)?;
@@ -73,17 +74,17 @@ impl Karpenter {
 
     /// Stops it until [`Self::resume`].
     pub(super) fn pause(&self) -> Result<()> {
-        self.signal("STOP")
+        self.signal(Signal::STOP)
     }
 
     pub(super) fn resume(&self) -> Result<()> {
-        self.signal("CONT")
+        self.signal(Signal::CONT)
     }
 
-    fn signal(&self, name: &str) -> Result<()> {
+    fn signal(&self, signal: Signal) -> Result<()> {
         let id = self.child.id().context("Karpenter has ended")?;
-        run("kill", &["-s", name, &id.to_string()])?;
-        Ok(())
+        let id = Pid::from_raw(id.cast_signed()).context("an id")?;
+        Ok(kill_process(id, signal)?)
     }
 
     /// Deletes all that the scenario has made, and waits until Karpenter has removed its finalizers.
