@@ -1,4 +1,4 @@
-//! Numbers of a run, for people.
+//! Numbers of a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -55,8 +55,9 @@ fn tell(habitat: &Habitat, what: &str, mut times: Vec<Duration>) {
     }
 }
 
-/// Prints how many requests an agent sends.
-pub(super) async fn tell_requests(habitat: &Habitat) -> Result<()> {
+/// Prints how many requests an agent sends. Two of its gates open before Karpenter has registered its Node, so their taints
+/// are due at the same time, and the third gate opens later.
+pub(super) async fn expect_requests(habitat: &Habitat, nodes: usize) -> Result<()> {
     let mut agents: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for entry in habitat
         .cluster
@@ -70,6 +71,16 @@ pub(super) async fn tell_requests(habitat: &Habitat) -> Result<()> {
             .entry(kind)
             .or_default() += 1;
     }
+    let watches = |requests: &BTreeMap<String, usize>| requests.get("watch 200") == Some(&1);
+    habitat.expect(
+        "each agent sends one watch",
+        agents.len() == nodes && agents.values().all(watches),
+    );
+    let patches = |requests: &BTreeMap<String, usize>| requests.get("patch 200") == Some(&2);
+    habitat.expect(
+        "one PATCH of each agent removes the two taints that are due at the same time, and one the third",
+        agents.len() == nodes && agents.values().all(patches),
+    );
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for requests in agents.values() {
         let requests: Vec<_> = requests
