@@ -5,7 +5,6 @@ use anyhow::Result;
 use crate::habitat::{Habitat, RUN};
 use crate::node::NAME;
 use crate::stand_in::{self, KEY};
-use crate::statusz;
 use crate::timeline::World;
 
 const SIDECAR: &str = r"
@@ -66,7 +65,14 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     timeline
         .wait("the Node is Ready", |world| world.is_ready(NAME))
         .await?;
-    statusz::waits_for("network", &["agent"]).await?;
+    // A sidecar serves no status page.
+    for text in [
+        r#""gate":"conflist","state":"open""#,
+        r#""gate":"agent","state":"closed","reason":"127.0.0.1:9879: GET /healthz: 404"#,
+    ] {
+        node.wait_for_log("stand-in_stand-in-*/untaint", text, 1)
+            .await?;
+    }
     habitat.expect(
         "sidecar: the taint stays while the network does not work",
         timeline
