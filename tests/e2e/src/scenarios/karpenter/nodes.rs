@@ -218,7 +218,7 @@ async fn are_initialized(
 
     tell_removals(habitat, &opened).await?;
     tell_initializations(habitat, &states, &opened);
-    expect_requests(habitat, NODES).await?;
+    expect_requests(habitat, hurried, patient).await?;
     tell_steps(habitat, &claims.states());
     Ok(())
 }
