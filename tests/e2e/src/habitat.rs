@@ -133,6 +133,17 @@ impl Habitat {
         self.checks.expect(sentence, holds);
     }
 
+    /// Prints a named assertion: whether this wait succeeds. If it does not, its error says what was missing.
+    pub(crate) async fn comes_true<T>(
+        &self,
+        sentence: &str,
+        wait: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let outcome = wait.await;
+        self.expect(sentence, outcome.is_ok());
+        outcome
+    }
+
     /// Prints a measured time.
     pub(crate) fn measured(&self, what: &str, time: Duration) {
         self.timeline

@@ -37,7 +37,15 @@ pub(crate) struct World {
 /// The states of the cluster, in the order of their arrival.
 pub(crate) struct Timeline {
     start: SystemTime,
-    states: watch::Sender<Vec<(SystemTime, World)>>,
+    states: watch::Sender<Vec<State>>,
+}
+
+/// A state of the cluster.
+struct State {
+    arrived: SystemTime,
+    /// The resource version of the object whose change made this state.
+    version: Option<u64>,
+    world: World,
 }
 
 impl Timeline {
@@ -45,7 +53,11 @@ impl Timeline {
     pub(crate) fn follow(client: &Client) -> Arc<Self> {
         let timeline = Arc::new(Self {
             start: SystemTime::now(),
-            states: watch::Sender::new(vec![(SystemTime::now(), World::default())]),
+            states: watch::Sender::new(vec![State {
+                arrived: SystemTime::now(),
+                version: None,
+                world: World::default(),
+            }]),
         });
         for kind in Kind::ALL {
             tokio::spawn(Arc::clone(&timeline).follow_kind(client.clone(), kind));
@@ -96,7 +108,7 @@ impl Timeline {
                 let found = states
                     .borrow_and_update()
                     .last()
-                    .and_then(|(time, world)| Some((*time, find(world)?)));
+                    .and_then(|state| Some((state.arrived, find(&state.world)?)));
                 if let Some(found) = found {
                     return anyhow::Ok(found);
                 }
@@ -118,13 +130,41 @@ impl Timeline {
         from: SystemTime,
         holds: impl Fn(&World) -> bool,
     ) -> Option<SystemTime> {
-        let states = self.states.borrow();
-        let mut later = states.iter().filter(|(time, _)| *time >= from);
-        later.find(|(_, world)| holds(world)).map(|(time, _)| *time)
+        let (arrived, _) = self.first_after(from, holds)?;
+        Some(arrived)
     }
 
-    /// Whether these times are all known, and each is before the next.
-    pub(crate) fn in_order(times: &[Option<SystemTime>]) -> bool {
+    /// The version of the change that made `holds`, a statement about one object, true for the first time.
+    ///
+    /// Each kind has a watch of its own, and two watches can deliver their events in any order. All kinds are in one
+    /// etcd, whose revisions are the resource versions. So these give the order of changes to objects of two kinds.
+    pub(crate) fn version_when(&self, holds: impl Fn(&World) -> bool) -> Option<u64> {
+        self.version_after(SystemTime::UNIX_EPOCH, holds)
+    }
+
+    /// The same for the first time after `from`, when it is not true.
+    pub(crate) fn version_after(
+        &self,
+        from: SystemTime,
+        holds: impl Fn(&World) -> bool,
+    ) -> Option<u64> {
+        let (_, version) = self.first_after(from, holds)?;
+        version
+    }
+
+    fn first_after(
+        &self,
+        from: SystemTime,
+        holds: impl Fn(&World) -> bool,
+    ) -> Option<(SystemTime, Option<u64>)> {
+        let states = self.states.borrow();
+        let mut later = states.iter().filter(|state| state.arrived >= from);
+        let found = later.find(|state| holds(&state.world))?;
+        Some((found.arrived, found.version))
+    }
+
+    /// Whether these times or versions are all known, and each is before the next.
+    pub(crate) fn in_order<T: Ord>(times: &[Option<T>]) -> bool {
         times.iter().all(Option::is_some) && times.is_sorted()
     }
 
@@ -137,7 +177,8 @@ impl Timeline {
         }
     }
 
-    /// Without a version, a watch starts with the current state. It sends a bookmark when that is complete.
+    /// Without a version, a watch starts with the current state. An object that was deleted between two watches stays in
+    /// the world.
     async fn watch(
         &self,
         client: &Client,
@@ -165,6 +206,8 @@ impl Timeline {
             Some(namespace) => format!("{namespace}/{name}"),
             None => name.to_owned(),
         };
+        let version = metadata["resourceVersion"].as_str();
+        let version = version.and_then(|version| version.parse().ok());
         let lines = kind.describe(&name, &object);
         for (subject, text) in lines {
             let text = if is_there { text } else { "deleted".to_owned() };
@@ -176,7 +219,7 @@ impl Timeline {
         self.states.send_modify(|states| {
             let mut world = states
                 .last()
-                .map(|(_, world)| world.clone())
+                .map(|state| state.world.clone())
                 .unwrap_or_default();
             let objects = kind.of(&mut world);
             if is_there {
@@ -184,7 +227,11 @@ impl Timeline {
             } else {
                 objects.remove(&name);
             }
-            states.push((now, world));
+            states.push(State {
+                arrived: now,
+                version,
+                world,
+            });
         });
     }
 }

@@ -3,6 +3,7 @@ use anyhow::Result;
 use crate::habitat::Habitat;
 use crate::node::NAME;
 use crate::stand_in::{self, KEY};
+use crate::timeline::World;
 
 /// Everything that a kubelet and a runtime can know, and nothing of the agent.
 const CONFIGURATION: &str = r"
@@ -44,14 +45,9 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
 
     stand_in::go(&node)?;
     stand_in::create_app(habitat, "later").await?;
-    timeline
-        .wait("the later app has an answer", |world| {
-            world.pod_is_ready("default/later")
-        })
-        .await?;
-    habitat.expect(
-        "the same request has an answer when the network works",
-        true,
-    );
+    let answered = |world: &World| world.pod_is_ready("default/later");
+    let sentence = "the same request has an answer when the network works";
+    let answered = timeline.wait("an answer", answered);
+    habitat.comes_true(sentence, answered).await?;
     Ok(())
 }

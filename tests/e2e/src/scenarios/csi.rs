@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::habitat::Habitat;
 use crate::node::NAME;
 use crate::statusz;
-use crate::timeline::World;
+use crate::timeline::{Timeline, World};
 
 const KEY: &str = "storage.example.com/agent-not-ready";
 const DRIVER: &str = "storage.example.com";
@@ -31,29 +31,35 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     node.up().await?;
     let exists = |world: &World| world.csi_nodes.contains_key(NAME);
     timeline.wait("a CSINode", exists).await?;
-    statusz::says("storage", "is not in the CSINode; registered: none").await?;
-    habitat.expect(
-        "with a CSINode without drivers, the gate is closed and says so",
-        true,
-    );
+    habitat
+        .comes_true(
+            "with a CSINode without drivers, the gate is closed and says so",
+            statusz::says("storage", "is not in the CSINode; registered: none"),
+        )
+        .await?;
 
     cluster.kubectl(&["delete", "csinode", NAME]).await?;
     timeline.wait("no CSINode", |world| !exists(world)).await?;
-    statusz::says("storage", "the node has no CSINode yet").await?;
-    habitat.expect("without a CSINode, the gate is closed and says so", true);
+    habitat
+        .comes_true(
+            "without a CSINode, the gate is closed and says so",
+            statusz::says("storage", "the node has no CSINode yet"),
+        )
+        .await?;
 
     cluster.apply(MANIFEST).await?;
     let registered = timeline
         .wait("the driver in the CSINode", has_driver)
         .await?;
-    statusz::waits_for("storage", &["last"]).await?;
+    habitat
+        .comes_true(
+            "the gate opens when the kubelet has registered the driver with its number of volumes",
+            statusz::waits_for("storage", &["last"]),
+        )
+        .await?;
     habitat.measured(
         "from the driver in the CSINode to an open gate, at most",
         registered.elapsed()?,
-    );
-    habitat.expect(
-        "the gate opens when the kubelet has registered the driver with its number of volumes",
-        true,
     );
 
     let before = SystemTime::now();
@@ -62,10 +68,10 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     node.wait_for_log("kube-system_csi-driver-*/driver", "registered: true", 2)
         .await?;
     timeline.say("the kubelet has registered the driver again");
-    let lost = timeline.when_after(before, |world| !has_driver(world));
+    let without = timeline.when_after(before, |world| !has_driver(world));
     habitat.expect(
         "a restart of the kubelet does not take the driver from the CSINode",
-        lost.is_none(),
+        without.is_none(),
     );
     statusz::waits_for("storage", &["last"]).await?;
 
@@ -77,33 +83,38 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
         "csi-driver",
     ];
     cluster.kubectl(&delete).await?;
-    timeline
+    let lost = timeline
         .wait("no driver in the CSINode", |world| !has_driver(world))
         .await?;
     statusz::waits_for("storage", &["driver", "last"]).await?;
     node.write(LAST, "")?;
     statusz::waits_for("storage", &["driver"]).await?;
+    let gone = timeline.when(|world| world.lacks_taint(NAME, KEY));
     habitat.expect(
         "without the driver, the gate is closed again, and the taint stays",
-        timeline
-            .when(|world| world.lacks_taint(NAME, KEY))
-            .is_none(),
+        gone.is_none(),
     );
 
     cluster.apply(MANIFEST).await?;
     let back = timeline
         .wait("the driver in the CSINode", has_driver)
         .await?;
-    let gone = timeline
-        .wait("the taint is gone", |world| world.lacks_taint(NAME, KEY))
-        .await?;
-    habitat.expect("the taint goes when the driver has registered again", true);
-    // Two watches can be in any order.
-    let time = gone.duration_since(back).unwrap_or_default();
-    habitat.measured(
-        "from the driver in the CSINode to the end of the taint",
-        time,
+    let gone = timeline.wait("no taint", |world| world.lacks_taint(NAME, KEY));
+    let sentence = "the taint goes when the driver has registered again";
+    let gone = habitat.comes_true(sentence, gone).await?;
+    let changes = [
+        timeline.version_after(lost, has_driver),
+        timeline.version_when(|world| world.lacks_taint(NAME, KEY)),
+    ];
+    habitat.expect(
+        "in this order: driver in the CSINode, taint gone",
+        Timeline::in_order(&changes),
     );
+    // The events of two watches can arrive in any order.
+    if let Ok(time) = gone.duration_since(back) {
+        let what = "from the driver in the CSINode to the end of the taint";
+        habitat.measured(what, time);
+    }
     Ok(())
 }
 

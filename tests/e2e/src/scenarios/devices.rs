@@ -2,11 +2,13 @@ use std::fs;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
+use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::habitat::Habitat;
 use crate::node::{NAME, Node};
 use crate::statusz;
-use crate::timeline::World;
+use crate::timeline::{Timeline, World};
 
 const RESOURCE: &str = "example.com/device";
 const ALL: &str = "devices.example.com/all";
@@ -48,8 +50,12 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
             .then_some(())
     };
     timeline.until("the plugin runs", runs).await?;
-    statusz::says("all", "the Node has no allocatable example.com/device").await?;
-    habitat.expect("without devices, the gate is closed and says so", true);
+    for rule in ["all", "listed"] {
+        let says = statusz::says(rule, "the Node has no allocatable example.com/device");
+        let sentence =
+            format!("without devices, the gate of the rule {rule} is closed and says so");
+        habitat.comes_true(&sentence, says).await?;
+    }
 
     one_by_one(habitat, &node).await?;
     plugin_ends(habitat, &node).await?;
@@ -58,32 +64,33 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
 }
 
 async fn one_by_one(habitat: &Habitat, node: &Node) -> Result<()> {
+    let timeline = &habitat.timeline;
     fs::create_dir(node.path(PRESENT)?)?;
     add(node, 1, "")?;
     reported(habitat, 1, 1).await?;
-    let gone = |world: &World| world.lacks_taint(NAME, LISTED).then_some(());
-    habitat
-        .timeline
-        .until("the taint of the other rule is gone", gone)
-        .await?;
+    let gone = timeline.wait("no taint", |world| world.lacks_taint(NAME, LISTED));
+    let gone = gone.await?;
+    let first = timeline.when(|world| counts(world) == Some((1, 1)));
     habitat.expect(
         "with equalsCapacity alone, the first device opens the gate",
-        true,
+        Timeline::in_order(&[first, Some(gone)]),
     );
     for number in 2..=7 {
         add(node, number, "")?;
     }
     add(node, 8, "sick")?;
     reported(habitat, 7, 8).await?;
-    statusz::says("all", "allocatable example.com/device is 7, less than 8").await?;
-    habitat.expect(
-        "a device that is not healthy is in the capacity only, and keeps the gate closed",
-        true,
-    );
+    habitat
+        .comes_true(
+            "a device that is not healthy is in the capacity only, and keeps the gate closed",
+            statusz::says("all", "allocatable example.com/device is 7, less than 8"),
+        )
+        .await?;
     add(node, 8, "")?;
     reported(habitat, 8, 8).await?;
-    statusz::waits_for("all", &["last"]).await?;
-    habitat.expect("the last healthy device opens the gate", true);
+    let open = statusz::waits_for("all", &["last"]);
+    let sentence = "the last healthy device opens the gate";
+    habitat.comes_true(sentence, open).await?;
     Ok(())
 }
 
@@ -93,20 +100,29 @@ async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
     timeline.say("the kubelet is killed; the plugin runs");
     let plugin = "kube-system_device-plugin-*/plugin";
     node.wait_for_log(plugin, "registered", 2).await?;
-    statusz::waits_for("all", &["last"]).await?;
-    habitat.expect(
-        "a plugin that registers with the new kubelet keeps the gate open",
-        true,
-    );
+    let registered = SystemTime::now();
+    // Until then, the new kubelet can report 0 devices.
+    let again = |world: &World| {
+        let report = world.nodes.get(NAME).and_then(|node| last_report(node));
+        counts(world) == Some((8, 8)) && report.is_some_and(|time| time > registered)
+    };
+    timeline.wait("a report of the new kubelet", again).await?;
+    habitat
+        .comes_true(
+            "when the plugin has registered with the new kubelet, the gate is open again",
+            statusz::waits_for("all", &["last"]),
+        )
+        .await?;
 
     fs::rename(node.path(PRESENT)?, node.path(HIDDEN)?)?;
     timeline.say("the plugin ends");
     reported(habitat, 0, 8).await?;
-    statusz::waits_for("all", &["devices", "last"]).await?;
-    habitat.expect(
-        "a plugin that ends leaves the capacity, and closes the gate",
-        true,
-    );
+    habitat
+        .comes_true(
+            "a plugin that ends leaves the capacity, and closes the gate",
+            statusz::waits_for("all", &["devices", "last"]),
+        )
+        .await?;
     fs::rename(node.path(HIDDEN)?, node.path(PRESENT)?)?;
     timeline.say("the plugin is back");
     reported(habitat, 8, 8).await?;
@@ -134,12 +150,12 @@ async fn kubelet_restarts(habitat: &Habitat, node: &Node, taints: &[&str]) -> Re
     habitat.cluster.set_taints(NAME, taints).await?;
     for rule in ["all", "listed"] {
         statusz::waits_for(rule, &["devices"]).await?;
-        statusz::says(rule, "allocatable example.com/device is 0").await?;
+        let closed = statusz::says(rule, "allocatable example.com/device is 0");
+        let sentence = format!(
+            "a new kubelet without the plugin reports no capacity either, and the gate of the rule {rule} is closed"
+        );
+        habitat.comes_true(&sentence, closed).await?;
     }
-    habitat.expect(
-        "a new kubelet without the plugin reports no capacity either, and the gate with equalsCapacity is closed",
-        true,
-    );
     Ok(())
 }
 
@@ -179,6 +195,14 @@ fn add(node: &Node, number: u32, content: &str) -> Result<()> {
     fs::write(&draft, content)?;
     fs::rename(draft, node.path(&format!("{PRESENT}/{number}"))?)?;
     Ok(())
+}
+
+/// When the kubelet has last written the status, in whole seconds.
+fn last_report(node: &Value) -> Option<SystemTime> {
+    let conditions = node["status"]["conditions"].as_array()?;
+    let ready = conditions.iter().find(|one| one["type"] == "Ready")?;
+    let time: Timestamp = ready["lastHeartbeatTime"].as_str()?.parse().ok()?;
+    Some(time.into())
 }
 
 async fn reported(habitat: &Habitat, allocatable: u64, capacity: u64) -> Result<()> {

@@ -28,7 +28,9 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let gone = timeline
         .wait("the taint is gone", |world| world.lacks_taint(NAME, KEY))
         .await?;
-    client::connects(habitat).await?;
+    let connects = client::connects(habitat);
+    let sentence = "the first connection of the pod works";
+    habitat.comes_true(sentence, connects).await?;
 
     let first_seen = timeline.when(|world| world.nodes.contains_key(NAME));
     let first_seen = first_seen.context("the Node")?;
@@ -42,19 +44,19 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let ready = timeline
         .when(|world| world.is_ready(NAME))
         .context("ready")?;
-    let scheduled = timeline.when(client::is_scheduled);
-    let runs = timeline.when(|world| client::address(world).is_some());
-    let times = [
-        Some(conflist),
-        Some(ready),
-        Some(lease),
-        Some(gone),
-        scheduled,
-        runs,
+    habitat.expect(
+        "the Node is Ready after the conflist is there",
+        conflist <= ready,
+    );
+    let has_address = |world: &World| client::address(world).is_some();
+    let changes = [
+        timeline.version_when(|world| world.lacks_taint(NAME, KEY)),
+        timeline.version_when(client::is_scheduled),
+        timeline.version_when(has_address),
     ];
     habitat.expect(
-        "in this order: conflist, Node Ready, subnet.env, taint gone, pod scheduled, pod runs",
-        Timeline::in_order(&times),
+        "in this order: subnet.env, taint gone, pod scheduled, pod runs",
+        lease <= gone && Timeline::in_order(&changes),
     );
     let subnet = fs::read_to_string(node.path(LEASE)?)?;
     let network = subnet
@@ -68,13 +70,12 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
         "the pod has an address of Flannel's lease",
         address.starts_with(prefix),
     );
-    habitat.expect("its first connection works", true);
     habitat.measured("from the Node to Ready", ready.duration_since(first_seen)?);
     habitat.measured(
         "from subnet.env to the end of the taint",
         gone.duration_since(lease)?,
     );
-    let runs = runs.context("the pod runs")?;
+    let runs = timeline.when(has_address).context("the pod runs")?;
     habitat.measured(
         "from subnet.env to the pod's address",
         runs.duration_since(lease)?,

@@ -65,6 +65,14 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     timeline
         .wait("the Node is Ready", |world| world.is_ready(NAME))
         .await?;
+    // A sidecar serves no status page.
+    for text in [
+        r#""gate":"conflist","state":"open""#,
+        r#""gate":"agent","state":"closed","reason":"127.0.0.1:9879: GET /healthz: 404"#,
+    ] {
+        node.wait_for_log("stand-in_stand-in-*/untaint", text, 1)
+            .await?;
+    }
     habitat.expect(
         "sidecar: the taint stays while the network does not work",
         timeline
@@ -72,30 +80,23 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
             .is_none(),
     );
     stand_in::go(&node)?;
-    timeline
-        .wait("the sidecar's taint goes", |world| {
-            world.lacks_taint(NAME, KEY)
-        })
-        .await?;
-    habitat.expect("sidecar: the taint goes when the network works", true);
+    let gone = timeline.wait("no taint", |world| world.lacks_taint(NAME, KEY));
+    let sentence = "sidecar: the taint goes when the network works";
+    habitat.comes_true(sentence, gone).await?;
 
     for example in &EXAMPLES {
         let gone = |world: &World| world.lacks_taint(NAME, example.key);
-        let gone = timeline.wait(example.form, gone).await;
-        habitat.expect(&format!("{}: the taint goes", example.form), gone.is_ok());
+        let sentence = format!("{}: the taint goes", example.form);
+        let gone = timeline.wait("no taint", gone);
+        habitat.comes_true(&sentence, gone).await?;
         let ready = |world: &World| world.pod_is_ready(&format!("{}/", example.namespace));
-        let ready = timeline.wait(example.form, ready).await;
-        habitat.expect(
-            &format!("{}: its pod is ready", example.form),
-            ready.is_ok(),
-        );
+        let sentence = format!("{}: its pod is ready", example.form);
+        let ready = timeline.wait("a pod that is Ready", ready);
+        habitat.comes_true(&sentence, ready).await?;
     }
-    timeline
-        .wait("the app has an answer", |world| {
-            world.pod_is_ready("default/app")
-        })
-        .await?;
-    habitat.expect("an ordinary pod runs when all three taints are gone", true);
+    let answered = timeline.wait("an answer", |world| world.pod_is_ready("default/app"));
+    let sentence = "an ordinary pod runs when all three taints are gone";
+    habitat.comes_true(sentence, answered).await?;
     Ok(())
 }
 

@@ -49,17 +49,27 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
         "the conflist has no subnet at first, and has one when the taint goes",
         !at_first && has_subnet()?,
     );
-    client::connects(habitat).await?;
+    let connects = client::connects(habitat);
+    let sentence = "the first connection of the pod works";
+    habitat.comes_true(sentence, connects).await?;
 
-    let ready = timeline.when(|world| world.is_ready(NAME));
-    let scheduled = timeline.when(client::is_scheduled);
-    let runs = timeline.when(|world| client::address(world).is_some());
+    let changes = [
+        timeline.version_when(|world| world.is_ready(NAME)),
+        timeline.version_when(|world| world.lacks_taint(NAME, KEY)),
+        timeline.version_when(client::is_scheduled),
+        timeline.version_when(|world| client::address(world).is_some()),
+    ];
     habitat.expect(
         "in this order: Node Ready, taint gone, pod scheduled, pod runs",
-        Timeline::in_order(&[ready, Some(gone), scheduled, runs]),
+        Timeline::in_order(&changes),
     );
-    habitat.expect("its first connection works", true);
+    let ready = timeline.when(|world| world.is_ready(NAME));
     let ready = ready.context("ready")?;
+    let complete = fs::metadata(node.path(CONFLIST)?)?.modified()?;
+    habitat.expect(
+        "the Node is Ready before the conflist has its subnet",
+        ready <= complete,
+    );
     habitat.measured(
         "from Ready to the end of the taint",
         gone.duration_since(ready)?,

@@ -53,13 +53,11 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let words = [&words[..], &["--type", "json", "--patch", patch]].concat();
     habitat.cluster.kubectl(&words).await?;
     timeline.say("the DaemonSet tolerates every taint");
-    timeline
-        .wait("the taint is gone", |world| world.lacks_taint(NAME, KEY))
-        .await?;
-    client::connects(habitat).await?;
-    habitat.expect(
-        "with a DaemonSet that tolerates the taint, the taint goes and an ordinary pod runs",
-        true,
-    );
+    let goes = timeline.wait("no taint", |world| world.lacks_taint(NAME, KEY));
+    let sentence = "with a DaemonSet that tolerates the taint, the taint goes";
+    habitat.comes_true(sentence, goes).await?;
+    let connects = client::connects(habitat);
+    let sentence = "an ordinary pod runs, and its first connection works";
+    habitat.comes_true(sentence, connects).await?;
     Ok(())
 }

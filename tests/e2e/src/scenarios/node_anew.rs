@@ -44,23 +44,19 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
         made.is_some() && made == tainted,
     );
     let untainted = |world: &World| is_new(world) && world.lacks_taint(NAME, KEY);
-    let gone = timeline
-        .wait("the taint of the new Node is gone", untainted)
-        .await?;
+    let gone = timeline.wait("no taint", untainted);
+    let sentence = "untaint removes the taint of the new Node too";
+    let gone = habitat.comes_true(sentence, gone).await?;
     if let Some(made) = made {
         habitat.measured(
             "from the new Node to the end of its taint",
             gone.duration_since(made)?,
         );
     }
-    habitat.expect("untaint removes the taint of the new Node too", true);
     stand_in::create_app(habitat, "app").await?;
-    timeline
-        .wait("the app has an answer", |world| {
-            world.pod_is_ready("default/app")
-        })
-        .await?;
-    habitat.expect("an ordinary pod runs on it", true);
+    let answered = timeline.wait("an answer", |world| world.pod_is_ready("default/app"));
+    let sentence = "an ordinary pod runs on it";
+    habitat.comes_true(sentence, answered).await?;
     Ok(())
 }
 

@@ -1,3 +1,4 @@
+use std::fs;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
@@ -9,6 +10,7 @@ use crate::habitat::Habitat;
 use crate::images;
 use crate::node::{NAME, Node, eventually_async};
 use crate::stand_in::{self, CONFLIST, KEY};
+use crate::statusz;
 use crate::timeline::{Timeline, World};
 
 /// The last gate is a file: the scenario creates it, so it knows exactly when the gate opens.
@@ -73,34 +75,32 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
 
     stand_in::deploy(habitat).await?;
     node.wait_for_path(CONFLIST).await?;
-    let conflist = SystemTime::now();
     timeline.say("the conflist is there");
+    let conflist = fs::metadata(node.path(CONFLIST)?)?.modified()?;
     let is_ready = timeline.wait("the Node is Ready", ready).await?;
-    closed_gates(&["agent", "last"]).await?;
+    statusz::waits_for("network", &["agent", "last"]).await?;
     stand_in::go(&node)?;
     timeline.say("the stand-in makes its network");
-    closed_gates(&["last"]).await?;
+    statusz::waits_for("network", &["last"]).await?;
     timeline.say("untaint sees that the network works");
     let opened = open(habitat, &node, LAST)?;
     let gone = timeline
         .wait("the taint is gone", |world| world.lacks_taint(NAME, KEY))
         .await?;
-    timeline
-        .wait("the app has an answer", |world| world.pod_is_ready(APP))
-        .await?;
+    let answered = timeline.wait("an answer", |world| world.pod_is_ready(APP));
+    let sentence = "the first request of the pod to the network has an answer";
+    habitat.comes_true(sentence, answered).await?;
 
-    let scheduled = timeline.when(|world| field(world, "/spec/nodeName").is_some());
-    let runs = timeline.when(|world| field(world, "/status/podIP").is_some());
+    let has_address = |world: &World| field(world, "/status/podIP").is_some();
+    let changes = [
+        timeline.version_when(ready),
+        timeline.version_when(|world| world.lacks_taint(NAME, KEY)),
+        timeline.version_when(|world| field(world, "/spec/nodeName").is_some()),
+        timeline.version_when(has_address),
+    ];
     habitat.expect(
         "in this order: conflist, Node Ready, last gate open, taint gone, pod scheduled, pod has an address",
-        Timeline::in_order(&[
-            Some(conflist),
-            Some(is_ready),
-            Some(opened),
-            Some(gone),
-            scheduled,
-            runs,
-        ]),
+        [conflist, is_ready, opened, gone].is_sorted() && Timeline::in_order(&changes),
     );
     let address = timeline
         .until("an address", |world| field(world, "/status/podIP"))
@@ -108,10 +108,6 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     habitat.expect(
         "the address is one of the stand-in",
         address.starts_with("10.98.0."),
-    );
-    habitat.expect(
-        "the first request of the pod to the network has an answer",
-        true,
     );
 
     let removal = removal_after(habitat, opened).await?;
@@ -125,7 +121,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     );
     let watched = gone.duration_since(opened)?;
     habitat.measured("from the last gate to the watch of the Node", watched);
-    if let Some(runs) = runs {
+    if let Some(runs) = timeline.when(has_address) {
         habitat.measured(
             "from the last gate to the pod's address",
             runs.duration_since(opened)?,
@@ -164,20 +160,6 @@ fn file(sample: usize) -> String {
 fn field(world: &World, pointer: &str) -> Option<String> {
     let field = world.pods.get(APP)?.pointer(pointer)?;
     Some(field.as_str()?.to_owned())
-}
-
-/// Waits until these gates are the only ones that are not open, by the account of the agent.
-async fn closed_gates(names: &[&str]) -> Result<()> {
-    eventually_async(&format!("only {names:?} are not open"), async || {
-        let (_, status) = get("127.0.0.1:9468", "/statusz").await.ok()?;
-        let status: serde_json::Value = serde_json::from_str(&status).ok()?;
-        let rule = &status["rules"][0];
-        let gates = rule["gates"].as_array()?.iter();
-        let closed = gates.filter(|gate| gate["state"] != "open");
-        let closed: Vec<_> = closed.filter_map(|gate| gate["name"].as_str()).collect();
-        (closed == names && rule["decision"] == "waiting").then_some(())
-    })
-    .await
 }
 
 /// Opens the gate for this file, and returns when that was.

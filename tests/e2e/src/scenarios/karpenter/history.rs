@@ -35,28 +35,22 @@ impl State {
 /// The states so far, oldest first.
 pub(super) struct History {
     states: watch::Receiver<Vec<State>>,
-    _task: JoinSet<Result<()>>,
+    _task: JoinSet<()>,
 }
 
 impl History {
     /// Watches a collection, such as `/api/v1/nodes`. The first states are the current ones.
     pub(super) fn of(client: Client, collection: &str) -> Result<Self> {
-        let request = Request::get(format!("{collection}?watch=true")).body(Vec::new())?;
+        let collection = format!("{collection}?watch=true");
+        let request = Request::get(&collection).body(Vec::new())?;
         let (sender, states) = watch::channel(Vec::new());
         let mut task = JoinSet::new();
         task.spawn(async move {
-            let mut events = pin!(client.request_events::<Value>(request).await?);
-            while let Some(event) = events.next().await {
-                let (gone, object) = match event? {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => (false, object),
-                    WatchEvent::Deleted(object) => (true, object),
-                    WatchEvent::Bookmark(_) => continue,
-                    WatchEvent::Error(error) => bail!("the watch failed: {error:?}"),
-                };
-                let at = SystemTime::now();
-                sender.send_modify(|states| states.push(State { at, gone, object }));
+            // Those who wait notice that the sender is gone.
+            match follow(&client, request, sender).await {
+                Ok(()) => println!("{collection} has ended"),
+                Err(error) => println!("{collection} has failed: {error:#}"),
             }
-            bail!("the watch ended")
         });
         Ok(Self {
             states,
@@ -81,12 +75,16 @@ impl History {
             result.is_some()
         });
         let ended = timeout(DEADLINE, waiting).await;
-        let in_time = matches!(ended, Ok(Ok(_)));
+        let problem = match &ended {
+            Ok(Ok(_)) => None,
+            Ok(Err(_)) => Some("the watch has ended"),
+            Err(_) => Some("not in time"),
+        };
         drop(ended);
-        if !in_time {
+        if let Some(problem) = problem {
             let states = self.states.borrow();
             let now: Vec<&Value> = current(&states).into_values().collect();
-            bail!("{what}: not in time: {}", json!(now));
+            bail!("{what}: {problem}: {}", json!(now));
         }
         result.context("a result")
     }
@@ -104,6 +102,25 @@ impl History {
         })
         .await
     }
+}
+
+async fn follow(
+    client: &Client,
+    request: Request<Vec<u8>>,
+    states: watch::Sender<Vec<State>>,
+) -> Result<()> {
+    let mut events = pin!(client.request_events::<Value>(request).await?);
+    while let Some(event) = events.next().await {
+        let (gone, object) = match event? {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (false, object),
+            WatchEvent::Deleted(object) => (true, object),
+            WatchEvent::Bookmark(_) => continue,
+            WatchEvent::Error(error) => bail!("{error:?}"),
+        };
+        let at = SystemTime::now();
+        states.send_modify(|states| states.push(State { at, gone, object }));
+    }
+    Ok(())
 }
 
 /// The objects that exist, by name.

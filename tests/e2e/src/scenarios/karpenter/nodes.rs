@@ -10,7 +10,7 @@ use testkit::cluster::AuditEntry;
 
 use super::history::{State, condition, current, has, is, of};
 use super::machines::{Machine, become_ready, register};
-use super::measures::{tell_initializations, tell_removals, tell_requests, tell_steps};
+use super::measures::{expect_requests, tell_initializations, tell_removals, tell_steps};
 use super::program::{Karpenter, pod, pool};
 use crate::habitat::Habitat;
 
@@ -44,9 +44,8 @@ pub(in super::super) async fn run(habitat: &mut Habitat) -> Result<()> {
     are_registered(habitat, &karpenter, hurried, patient).await?;
     are_initialized(habitat, &karpenter, hurried, patient).await?;
     are_used(habitat, &karpenter).await?;
-    karpenter.clear(habitat).await?;
-    habitat.expect("Karpenter deletes the Nodes while the agents run", true);
-    Ok(())
+    let sentence = "Karpenter deletes the Nodes while the agents run";
+    habitat.comes_true(sentence, karpenter.clear(habitat)).await
 }
 
 /// Lets Karpenter launch a machine for each of some pods.
@@ -127,6 +126,11 @@ async fn are_registered(
         "Karpenter puts back what the script has removed",
         hurried.iter().all(restored),
     );
+    let added = |machine: &Machine| is_restored(&states, &machine.name, PERMANENT);
+    habitat.expect(
+        "in the same way, Karpenter adds a taint under taints that the Node lacks",
+        hurried.iter().chain(patient).all(added),
+    );
     let held = |machine: &Machine| is_held(&states, &machine.name);
     habitat.expect(
         "what the agents hold stays until Karpenter has registered the Node",
@@ -164,35 +168,24 @@ async fn are_initialized(
         .map(|machine| machine.name.as_str())
         .collect();
     become_ready(habitat, &names).await?;
-    claims
-        .until(
-            "half of the NodeClaims are initialized, and the others wait",
-            |states| {
-                let now = current(states);
-                let count =
-                    |wanted: fn(&Value) -> bool| now.values().filter(|claim| wanted(claim)).count();
-                (count(is_initialized) == patient.len() && count(waits_for_last) == hurried.len())
-                    .then_some(())
-            },
-        )
-        .await?;
-    habitat.expect(
-        "a NodeClaim without start-up taints is initialized, one with a start-up taint is not",
-        true,
-    );
+    let half = claims.until("half of the NodeClaims", |states| {
+        let now = current(states);
+        let count = |wanted: fn(&Value) -> bool| now.values().filter(|claim| wanted(claim)).count();
+        (count(is_initialized) == patient.len() && count(waits_for_last) == hurried.len())
+            .then_some(())
+    });
+    let sentence =
+        "a NodeClaim without start-up taints is initialized, one with a start-up taint is not";
+    habitat.comes_true(sentence, half).await?;
     let opened = open_last(hurried)?;
-    claims
-        .until_all("all NodeClaims are initialized", NODES, is_initialized)
-        .await?;
+    let all = claims.until_all("all NodeClaims", NODES, is_initialized);
+    let sentence = "all NodeClaims are initialized when the last start-up taint is gone";
+    habitat.comes_true(sentence, all).await?;
     nodes
         .until_all("the label of the Nodes", NODES, |node| {
             is(node, "initialized")
         })
         .await?;
-    habitat.expect(
-        "all NodeClaims are initialized when the last start-up taint is gone",
-        true,
-    );
 
     let states = nodes.states();
     let mut initialized = states
@@ -225,7 +218,7 @@ async fn are_initialized(
 
     tell_removals(habitat, &opened).await?;
     tell_initializations(habitat, &states, &opened);
-    tell_requests(habitat).await?;
+    expect_requests(habitat, hurried, patient).await?;
     tell_steps(habitat, &claims.states());
     Ok(())
 }

@@ -3,21 +3,16 @@
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::agent;
 use tokio::process::{Child, Command};
-use tokio::time::{sleep, timeout};
 
 use super::history::History;
 use crate::commands::run;
 use crate::habitat::{Habitat, RUN};
-use crate::timeline::DEADLINE;
-
-/// The interval at which it is asked whether it is ready.
-const POLL: Duration = Duration::from_millis(50);
+use crate::node::eventually_async;
 
 /// A running Karpenter, and what it sees.
 pub(super) struct Karpenter {
@@ -56,14 +51,11 @@ impl Karpenter {
             .spawn()
             .context("start Karpenter")?;
         let health = format!("127.0.0.1:{health}");
-        let ready = async {
-            while !matches!(agent::get(&health, "/readyz").await, Ok((200, _))) {
-                sleep(POLL).await;
-            }
-        };
-        timeout(DEADLINE, ready)
-            .await
-            .context("Karpenter is not ready")?;
+        eventually_async("Karpenter is ready", async || {
+            let (code, _) = agent::get(&health, "/readyz").await.ok()?;
+            (code == 200).then_some(())
+        })
+        .await?;
         habitat.timeline.say("Karpenter is ready");
         Ok(Self {
             child,
