@@ -11,9 +11,12 @@
 
 #![expect(clippy::print_stdout, reason = "the output is for people")]
 
+mod agent;
+mod by_hand;
 mod cgroups;
 mod checks;
 mod commands;
+mod faults;
 mod front;
 mod habitat;
 mod images;

@@ -2,11 +2,11 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
 use jiff::Timestamp;
-use testkit::agent::get;
 
+use crate::agent;
 use crate::habitat::Habitat;
 use crate::images;
-use crate::node::{NAME, Node, eventually_async};
+use crate::node::{NAME, Node};
 use crate::stand_in::{self, CONFLIST, KEY};
 use crate::timeline::{Timeline, World};
 
@@ -58,12 +58,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
             && timeline.when(exists) == timeline.when(tainted),
     );
     // The kubelet asks whether it is ready only every 10 s.
-    let answers = async || {
-        get("127.0.0.1:9468", "/readyz")
-            .await
-            .is_ok_and(|(code, _)| code == 200)
-    };
-    eventually_async("untaint is ready", async || answers().await.then_some(())).await?;
+    agent::ready().await?;
     timeline.say("untaint is ready");
     habitat.expect(
         "untaint runs before there is a network of pods",
@@ -167,16 +162,12 @@ fn field(world: &World, pointer: &str) -> Option<String> {
 
 /// Waits until these gates are the only ones that are not open, by the account of the agent.
 async fn closed_gates(names: &[&str]) -> Result<()> {
-    eventually_async(&format!("only {names:?} are not open"), async || {
-        let (_, status) = get("127.0.0.1:9468", "/statusz").await.ok()?;
-        let status: serde_json::Value = serde_json::from_str(&status).ok()?;
-        let rule = &status["rules"][0];
-        let gates = rule["gates"].as_array()?.iter();
-        let closed = gates.filter(|gate| gate["state"] != "open");
-        let closed: Vec<_> = closed.filter_map(|gate| gate["name"].as_str()).collect();
-        (closed == names && rule["decision"] == "waiting").then_some(())
+    agent::status(&format!("only {names:?} are not open"), |status| {
+        let rule = agent::rule(status, "network");
+        agent::closed_gates(rule) == names && rule["decision"] == "waiting"
     })
-    .await
+    .await?;
+    Ok(())
 }
 
 /// Opens the gate for this file, and returns when that was.
