@@ -125,7 +125,7 @@ impl Node {
 
     /// Kills `kubelet`, `containerd` or `untaint`, and returns when it has been started again.
     pub(crate) async fn restart(&self, program: &str) -> Result<()> {
-        let old = process(program).with_context(|| format!("{program} does not run"))?;
+        let old = running(program)?;
         kill_process(old, Signal::KILL)?;
         let another = || process(program).filter(|new| *new != old);
         eventually(&format!("another {program}"), another).await?;
@@ -155,7 +155,25 @@ impl Node {
     }
 }
 
-/// The process of the node with this name.
+/// Lets a program of the node or of the control plane stand still.
+pub(crate) fn freeze(program: &str) -> Result<()> {
+    signal(program, Signal::STOP)
+}
+
+/// Lets it go on.
+pub(crate) fn thaw(program: &str) -> Result<()> {
+    signal(program, Signal::CONT)
+}
+
+fn signal(program: &str, signal: Signal) -> Result<()> {
+    Ok(kill_process(running(program)?, signal)?)
+}
+
+fn running(program: &str) -> Result<Pid> {
+    process(program).with_context(|| format!("{program} does not run"))
+}
+
+/// The process with this name: all processes here are those of the node or of the control plane.
 fn process(name: &str) -> Option<Pid> {
     let mut processes = fs::read_dir("/proc").ok()?.flatten();
     processes.find_map(|process| {

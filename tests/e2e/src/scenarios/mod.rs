@@ -3,6 +3,7 @@
 mod cni_directories;
 mod control;
 mod forms;
+mod frozen;
 mod karpenter;
 mod node_anew;
 mod outage;
@@ -38,7 +39,7 @@ pub(crate) struct Scenario {
     run: for<'a> fn(&'a mut Habitat) -> LocalBoxFuture<'a, Result<()>>,
 }
 
-pub(crate) const ALL: [Scenario; 12] = [
+pub(crate) const ALL: [Scenario; 13] = [
     Scenario {
         name: "story",
         title: "a node joins with its taint, and gets ordinary pods when its network works",
@@ -80,6 +81,12 @@ pub(crate) const ALL: [Scenario; 12] = [
         title: "the API server is killed at each stage, and is away while gates open",
         parts: &[],
         run: |habitat| Box::pin(outage::run(habitat)),
+    },
+    Scenario {
+        name: "frozen",
+        title: "the kubelet, containerd, the API server and etcd stand still, and go on",
+        parts: &[],
+        run: |habitat| Box::pin(frozen::run(habitat)),
     },
     Scenario {
         name: "reconfigure",
