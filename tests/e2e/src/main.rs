@@ -11,10 +11,13 @@
 
 #![expect(clippy::print_stdout, reason = "the output is for people")]
 
+mod agent;
+mod by_hand;
 mod cgroups;
 mod checks;
 mod client;
 mod commands;
+mod faults;
 mod front;
 mod habitat;
 mod images;
@@ -24,7 +27,6 @@ mod node_init;
 mod requirements;
 mod scenarios;
 mod stand_in;
-mod statusz;
 mod supervisor;
 mod timeline;
 

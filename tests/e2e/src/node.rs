@@ -130,24 +130,13 @@ impl Node {
         run("nsenter", &[&enter[..], arguments].concat())
     }
 
-    /// Kills `kubelet` or `containerd`, which is then started again.
-    #[expect(
-        clippy::unused_self,
-        reason = "all processes here are those of the node"
-    )]
-    pub(crate) fn restart(&self, program: &str) -> Result<()> {
-        for entry in fs::read_dir("/proc")? {
-            let process = entry?.path();
-            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-            let id = process.file_name().and_then(|id| id.to_str()?.parse().ok());
-            if name.trim() == program
-                && let Some(id) = id.and_then(Pid::from_raw)
-            {
-                kill_process(id, Signal::KILL)?;
-                return Ok(());
-            }
-        }
-        anyhow::bail!("{program} does not run");
+    /// Kills `kubelet`, `containerd` or `untaint`, and returns when it has been started again.
+    pub(crate) async fn restart(&self, program: &str) -> Result<()> {
+        let old = running(program)?;
+        kill_process(old, Signal::KILL)?;
+        let another = || process(program).filter(|new| *new != old);
+        eventually(&format!("another {program}"), another).await?;
+        Ok(())
     }
 
     /// Where a file of the node is for this process.
@@ -203,6 +192,34 @@ fn occurrences(pods: &Path, pod: &str, name: &str, text: &str) -> usize {
         .sum()
 }
 
+/// Lets a program of the node or of the control plane stand still.
+pub(crate) fn freeze(program: &str) -> Result<()> {
+    signal(program, Signal::STOP)
+}
+
+/// Lets it go on.
+pub(crate) fn thaw(program: &str) -> Result<()> {
+    signal(program, Signal::CONT)
+}
+
+fn signal(program: &str, signal: Signal) -> Result<()> {
+    Ok(kill_process(running(program)?, signal)?)
+}
+
+fn running(program: &str) -> Result<Pid> {
+    process(program).with_context(|| format!("{program} does not run"))
+}
+
+/// The process with this name: all processes here are those of the node or of the control plane.
+fn process(name: &str) -> Option<Pid> {
+    let mut processes = fs::read_dir("/proc").ok()?.flatten();
+    processes.find_map(|process| {
+        let id = Pid::from_raw(process.file_name().to_str()?.parse().ok()?)?;
+        let found = fs::read_to_string(process.path().join("comm")).ok()?;
+        (found.trim() == name).then_some(id)
+    })
+}
+
 /// Looks until `find` finds something. For what sends no events.
 pub(crate) async fn eventually<T>(what: &str, find: impl Fn() -> Option<T>) -> Result<T> {
     eventually_async(what, async || find()).await
@@ -235,6 +252,8 @@ fn kubelet(taints: &[&str]) -> Value {
         "authorization": {"mode": "AlwaysAllow"},
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": format!("/{}", cgroups::ROOT),
+        // The scenarios kill untaint more often than a node does.
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
         "containerRuntimeEndpoint": format!("unix://{SOCKET}"),
         // A limit on all pods together would be a limit of this machine.
         "enforceNodeAllocatable": [],

@@ -2,9 +2,9 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 
+use crate::agent;
 use crate::habitat::Habitat;
 use crate::node::NAME;
-use crate::statusz;
 use crate::timeline::{Timeline, World};
 
 const KEY: &str = "storage.example.com/agent-not-ready";
@@ -34,7 +34,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     habitat
         .comes_true(
             "with a CSINode without drivers, the gate is closed and says so",
-            statusz::says("storage", "is not in the CSINode; registered: none"),
+            agent::says("storage", "is not in the CSINode; registered: none"),
         )
         .await?;
 
@@ -43,7 +43,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     habitat
         .comes_true(
             "without a CSINode, the gate is closed and says so",
-            statusz::says("storage", "the node has no CSINode yet"),
+            agent::says("storage", "the node has no CSINode yet"),
         )
         .await?;
 
@@ -54,7 +54,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     habitat
         .comes_true(
             "the gate opens when the kubelet has registered the driver with its number of volumes",
-            statusz::waits_for("storage", &["last"]),
+            agent::waits_for("storage", &["last"]),
         )
         .await?;
     habitat.measured(
@@ -63,7 +63,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     );
 
     let before = SystemTime::now();
-    node.restart("kubelet")?;
+    node.restart("kubelet").await?;
     timeline.say("the kubelet is killed");
     node.wait_for_log("kube-system_csi-driver-*/driver", "registered: true", 2)
         .await?;
@@ -73,7 +73,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
         "a restart of the kubelet does not take the driver from the CSINode",
         without.is_none(),
     );
-    statusz::waits_for("storage", &["last"]).await?;
+    agent::waits_for("storage", &["last"]).await?;
 
     let delete = [
         "--namespace",
@@ -86,9 +86,9 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let lost = timeline
         .wait("no driver in the CSINode", |world| !has_driver(world))
         .await?;
-    statusz::waits_for("storage", &["driver", "last"]).await?;
+    agent::waits_for("storage", &["driver", "last"]).await?;
     node.write(LAST, "")?;
-    statusz::waits_for("storage", &["driver"]).await?;
+    agent::waits_for("storage", &["driver"]).await?;
     let gone = timeline.when(|world| world.lacks_taint(NAME, KEY));
     habitat.expect(
         "without the driver, the gate is closed again, and the taint stays",

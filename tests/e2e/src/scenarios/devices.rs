@@ -5,9 +5,9 @@ use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::agent;
 use crate::habitat::Habitat;
 use crate::node::{NAME, Node};
-use crate::statusz;
 use crate::timeline::{Timeline, World};
 
 const RESOURCE: &str = "example.com/device";
@@ -51,7 +51,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     };
     timeline.until("the plugin runs", runs).await?;
     for rule in ["all", "listed"] {
-        let says = statusz::says(rule, "the Node has no allocatable example.com/device");
+        let says = agent::says(rule, "the Node has no allocatable example.com/device");
         let sentence =
             format!("without devices, the gate of the rule {rule} is closed and says so");
         habitat.comes_true(&sentence, says).await?;
@@ -83,12 +83,12 @@ async fn one_by_one(habitat: &Habitat, node: &Node) -> Result<()> {
     habitat
         .comes_true(
             "a device that is not healthy is in the capacity only, and keeps the gate closed",
-            statusz::says("all", "allocatable example.com/device is 7, less than 8"),
+            agent::says("all", "allocatable example.com/device is 7, less than 8"),
         )
         .await?;
     add(node, 8, "")?;
     reported(habitat, 8, 8).await?;
-    let open = statusz::waits_for("all", &["last"]);
+    let open = agent::waits_for("all", &["last"]);
     let sentence = "the last healthy device opens the gate";
     habitat.comes_true(sentence, open).await?;
     Ok(())
@@ -96,7 +96,7 @@ async fn one_by_one(habitat: &Habitat, node: &Node) -> Result<()> {
 
 async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
     let timeline = &habitat.timeline;
-    node.restart("kubelet")?;
+    node.restart("kubelet").await?;
     timeline.say("the kubelet is killed; the plugin runs");
     let plugin = "kube-system_device-plugin-*/plugin";
     node.wait_for_log(plugin, "registered", 2).await?;
@@ -110,7 +110,7 @@ async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
     habitat
         .comes_true(
             "when the plugin has registered with the new kubelet, the gate is open again",
-            statusz::waits_for("all", &["last"]),
+            agent::waits_for("all", &["last"]),
         )
         .await?;
 
@@ -120,13 +120,13 @@ async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
     habitat
         .comes_true(
             "a plugin that ends leaves the capacity, and closes the gate",
-            statusz::waits_for("all", &["devices", "last"]),
+            agent::waits_for("all", &["devices", "last"]),
         )
         .await?;
     fs::rename(node.path(HIDDEN)?, node.path(PRESENT)?)?;
     timeline.say("the plugin is back");
     reported(habitat, 8, 8).await?;
-    statusz::waits_for("all", &["last"]).await?;
+    agent::waits_for("all", &["last"]).await?;
     Ok(())
 }
 
@@ -134,7 +134,7 @@ async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
 async fn kubelet_restarts(habitat: &Habitat, node: &Node, taints: &[&str]) -> Result<()> {
     fs::rename(node.path(PRESENT)?, node.path(HIDDEN)?)?;
     let killed = SystemTime::now();
-    node.restart("kubelet")?;
+    node.restart("kubelet").await?;
     habitat
         .timeline
         .say("the plugin ends, and the kubelet is killed");
@@ -145,12 +145,12 @@ async fn kubelet_restarts(habitat: &Habitat, node: &Node, taints: &[&str]) -> Re
         time,
     );
     // The agent has another watch than this program.
-    statusz::waits_for("all", &["devices", "last"]).await?;
+    agent::waits_for("all", &["devices", "last"]).await?;
     node.write(LAST, "")?;
     habitat.cluster.set_taints(NAME, taints).await?;
     for rule in ["all", "listed"] {
-        statusz::waits_for(rule, &["devices"]).await?;
-        let closed = statusz::says(rule, "allocatable example.com/device is 0");
+        agent::waits_for(rule, &["devices"]).await?;
+        let closed = agent::says(rule, "allocatable example.com/device is 0");
         let sentence = format!(
             "a new kubelet without the plugin reports no capacity either, and the gate of the rule {rule} is closed"
         );
@@ -165,7 +165,7 @@ async fn one_by_one_again(habitat: &Habitat, node: &Node) -> Result<()> {
     fs::create_dir(node.path(PRESENT)?)?;
     add(node, 1, "")?;
     reported(habitat, 1, 1).await?;
-    statusz::says("all", "allocatable example.com/device is 1, less than 8").await?;
+    agent::says("all", "allocatable example.com/device is 1, less than 8").await?;
     let early = timeline.when(|world| world.lacks_taint(NAME, ALL));
     habitat.expect(
         "the first device of the new kubelet does not open the gate with atLeast",

@@ -1,15 +1,21 @@
 //! The scenarios: one file each, in the order in which they run.
 
+mod cni_directories;
 mod control;
 mod csi;
 mod devices;
 mod flannel;
 mod forms;
+mod frozen;
 mod karpenter;
 mod kube_router;
 mod no_execute;
 mod node_anew;
+mod outage;
 mod reboot;
+mod reconfigure;
+mod restarts;
+mod stolen_token;
 mod story;
 
 use std::io::Read as _;
@@ -40,7 +46,7 @@ pub(crate) struct Scenario {
     run: for<'a> fn(&'a mut Habitat) -> LocalBoxFuture<'a, Result<()>>,
 }
 
-pub(crate) const ALL: [Scenario; 12] = [
+pub(crate) const ALL: [Scenario; 18] = [
     Scenario {
         name: "story",
         title: "a node joins with its taint, and gets ordinary pods when its network works",
@@ -75,6 +81,48 @@ pub(crate) const ALL: [Scenario; 12] = [
         parts: &[],
         images: &[],
         run: |habitat| Box::pin(node_anew::run(habitat)),
+    },
+    Scenario {
+        name: "restarts",
+        title: "the kubelet, containerd and untaint are killed at each stage on the way to a removal",
+        parts: &[],
+        images: &[],
+        run: |habitat| Box::pin(restarts::run(habitat)),
+    },
+    Scenario {
+        name: "outage",
+        title: "the API server is killed at each stage, and is away while gates open",
+        parts: &[],
+        images: &[],
+        run: |habitat| Box::pin(outage::run(habitat)),
+    },
+    Scenario {
+        name: "frozen",
+        title: "the kubelet, containerd, the API server and etcd stand still, and go on",
+        parts: &[],
+        images: &[],
+        run: |habitat| Box::pin(frozen::run(habitat)),
+    },
+    Scenario {
+        name: "reconfigure",
+        title: "a roll-out at each stage, another ConfigMap, and good and bad changes of it in place",
+        parts: &[],
+        images: &[],
+        run: |habitat| Box::pin(reconfigure::run(habitat)),
+    },
+    Scenario {
+        name: "cni-directories",
+        title: "the directories of the CNI's configuration are removed and made again",
+        parts: &[],
+        images: &[],
+        run: |habitat| Box::pin(cni_directories::run(habitat)),
+    },
+    Scenario {
+        name: "stolen-token",
+        title: "the token of untaint's pod is used from elsewhere",
+        parts: &[],
+        images: &[],
+        run: |habitat| Box::pin(stolen_token::run(habitat)),
     },
     Scenario {
         name: "flannel",

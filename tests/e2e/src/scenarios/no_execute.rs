@@ -1,10 +1,10 @@
 use anyhow::{Result, ensure};
 
 use super::flannel::{self, EXAMPLE, KEY};
+use crate::agent;
 use crate::client;
 use crate::habitat::Habitat;
 use crate::node::NAME;
-use crate::statusz;
 use crate::timeline::World;
 
 const NAMESPACE: &str = "kube-flannel";
@@ -30,7 +30,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     client::create(habitat).await?;
     let mut node = habitat.node(&[&format!("{KEY}:NoExecute")])?;
     node.up().await?;
-    let messages = statusz::waits_for("flannel", &["conflist", "lease"]).await?;
+    let messages = agent::waits_for("flannel", &["conflist", "lease"]).await?;
     timeline.say(&format!("untaint says: {}", messages.join("; ")));
     // untaint runs, so the controller of DaemonSets knows the Node.
     let daemon_set = format!("{NAMESPACE}/{DAEMON_SET}");

@@ -33,7 +33,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let old = timeline.until("a Node", uid).await?;
 
     habitat.cluster.delete_node(NAME).await?;
-    node.restart("kubelet")?;
+    node.restart("kubelet").await?;
     timeline.say("the Node is deleted, and the kubelet restarted");
     let is_new = |world: &World| uid(world).is_some_and(|uid| uid != old);
     timeline.wait("another Node", is_new).await?;

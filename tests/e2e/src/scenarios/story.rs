@@ -3,14 +3,13 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
 use jiff::Timestamp;
-use testkit::agent::get;
 use testkit::cluster::AuditEntry;
 
+use crate::agent;
 use crate::habitat::Habitat;
 use crate::images;
 use crate::node::{NAME, Node, eventually_async};
 use crate::stand_in::{self, CONFLIST, KEY};
-use crate::statusz;
 use crate::timeline::{Timeline, World};
 
 /// The last gate is a file: the scenario creates it, so it knows exactly when the gate opens.
@@ -61,12 +60,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
             && timeline.when(exists) == timeline.when(tainted),
     );
     // The kubelet asks whether it is ready only every 10 s.
-    let answers = async || {
-        get("127.0.0.1:9468", "/readyz")
-            .await
-            .is_ok_and(|(code, _)| code == 200)
-    };
-    eventually_async("untaint is ready", async || answers().await.then_some(())).await?;
+    agent::ready().await?;
     timeline.say("untaint is ready");
     habitat.expect(
         "untaint runs before there is a network of pods",
@@ -78,10 +72,10 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     timeline.say("the conflist is there");
     let conflist = fs::metadata(node.path(CONFLIST)?)?.modified()?;
     let is_ready = timeline.wait("the Node is Ready", ready).await?;
-    statusz::waits_for("network", &["agent", "last"]).await?;
+    agent::waits_for("network", &["agent", "last"]).await?;
     stand_in::go(&node)?;
     timeline.say("the stand-in makes its network");
-    statusz::waits_for("network", &["last"]).await?;
+    agent::waits_for("network", &["last"]).await?;
     timeline.say("untaint sees that the network works");
     let opened = open(habitat, &node, LAST)?;
     let gone = timeline
