@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::Value;
 use testkit::agent::get;
 
-use crate::node::eventually_async;
+use crate::eventually::eventually_async;
 
 /// The pod has the network of the host, which is that of the scenario.
 const ADDRESS: &str = "127.0.0.1:9468";

@@ -4,24 +4,21 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
 
 use crate::cgroups;
 use crate::commands::{line, run};
+use crate::eventually::eventually;
 use crate::habitat::{ADDRESS, Habitat, PARTS, RUN};
 use crate::images::{self, SANDBOX};
 use crate::node_init::{self, SOCKET};
-use crate::timeline::DEADLINE;
+use crate::processes::{process, running};
 
 /// The name of the Node.
 pub(crate) const NAME: &str = "node-1";
-/// The interval at which files in the node are looked at.
-const POLL: Duration = Duration::from_millis(10);
 
 pub(crate) struct Node {
     disk: PathBuf,
@@ -190,58 +187,6 @@ fn occurrences(pods: &Path, pod: &str, name: &str, text: &str) -> usize {
         .filter_map(|log| fs::read_to_string(log.path()).ok())
         .map(|log| log.matches(text).count())
         .sum()
-}
-
-/// Lets a program of the node or of the control plane stand still.
-pub(crate) fn freeze(program: &str) -> Result<()> {
-    signal(program, Signal::STOP)
-}
-
-/// Lets it go on.
-pub(crate) fn thaw(program: &str) -> Result<()> {
-    signal(program, Signal::CONT)
-}
-
-fn signal(program: &str, signal: Signal) -> Result<()> {
-    Ok(kill_process(running(program)?, signal)?)
-}
-
-fn running(program: &str) -> Result<Pid> {
-    process(program).with_context(|| format!("{program} does not run"))
-}
-
-/// The process with this name: all processes here are those of the node or of the control plane.
-fn process(name: &str) -> Option<Pid> {
-    let mut processes = fs::read_dir("/proc").ok()?.flatten();
-    processes.find_map(|process| {
-        let id = Pid::from_raw(process.file_name().to_str()?.parse().ok()?)?;
-        let found = fs::read_to_string(process.path().join("comm")).ok()?;
-        (found.trim() == name).then_some(id)
-    })
-}
-
-/// Looks until `find` finds something. For what sends no events.
-pub(crate) async fn eventually<T>(what: &str, find: impl Fn() -> Option<T>) -> Result<T> {
-    eventually_async(what, async || find()).await
-}
-
-/// The same for a question that takes time.
-pub(crate) async fn eventually_async<T>(
-    what: &str,
-    find: impl AsyncFn() -> Option<T>,
-) -> Result<T> {
-    let found = timeout(DEADLINE, async {
-        loop {
-            if let Some(found) = find().await {
-                return found;
-            }
-            sleep(POLL).await;
-        }
-    });
-    let limit = DEADLINE.as_secs();
-    found
-        .await
-        .with_context(|| format!("not within {limit} s: {what}"))
 }
 
 fn kubelet(taints: &[&str]) -> Value {

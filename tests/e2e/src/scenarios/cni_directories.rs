@@ -6,9 +6,10 @@ use anyhow::Result;
 
 use crate::agent::{self, closed_gates, rule};
 use crate::by_hand::{Network, configuration, key};
+use crate::eventually::eventually;
 use crate::faults::taint;
 use crate::habitat::Habitat;
-use crate::node::{NAME, Node, eventually};
+use crate::node::{NAME, Node};
 use crate::timeline::World;
 
 const NET_D: &str = "/etc/cni/net.d";

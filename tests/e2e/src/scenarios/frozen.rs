@@ -4,9 +4,11 @@ use anyhow::Result;
 
 use crate::agent::{self, closed_gates, rule};
 use crate::by_hand::{Network, configuration, key};
+use crate::eventually::eventually_async;
 use crate::faults::taint;
 use crate::habitat::Habitat;
-use crate::node::{NAME, eventually_async, freeze, thaw};
+use crate::node::NAME;
+use crate::processes::{freeze, thaw};
 use crate::timeline::World;
 
 /// The rule for a node whose own programs stand still.

@@ -4,9 +4,10 @@ use anyhow::{Context as _, Result};
 
 use crate::agent;
 use crate::by_hand::{Network, configuration, key};
+use crate::eventually::eventually_async;
 use crate::faults::{Fault, at_each_stage, expect_no_restart, rules, taint};
 use crate::habitat::Habitat;
-use crate::node::{NAME, eventually_async};
+use crate::node::NAME;
 use crate::timeline::World;
 
 /// The rule for the long outage: it needs the API server for a gate too.

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::agent::{self, closed_gates, rule};
 use crate::by_hand::{Network, configuration, key};
+use crate::eventually::eventually_async;
 use crate::habitat::{Habitat, RUN};
-use crate::node::{NAME, Node, eventually_async};
+use crate::node::{NAME, Node};
 
 const OTHER: &str = "other";
 const RULE: &str = "network";

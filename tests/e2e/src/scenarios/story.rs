@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use testkit::cluster::AuditEntry;
 
 use crate::agent;
+use crate::eventually::eventually_async;
 use crate::habitat::Habitat;
 use crate::images;
-use crate::node::{NAME, Node, eventually_async};
+use crate::node::{NAME, Node};
 use crate::stand_in::{self, CONFLIST, KEY};
 use crate::timeline::{Timeline, World};
 

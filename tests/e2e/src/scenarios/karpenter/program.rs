@@ -11,8 +11,8 @@ use tokio::process::{Child, Command};
 
 use super::history::History;
 use crate::commands::run;
+use crate::eventually::eventually_async;
 use crate::habitat::{Habitat, RUN};
-use crate::node::eventually_async;
 
 /// A running Karpenter, and what it sees.
 pub(super) struct Karpenter {
