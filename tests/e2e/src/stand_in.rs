@@ -8,6 +8,21 @@ use crate::node::Node;
 /// The taint that a node with this CNI starts with.
 pub(crate) const KEY: &str = "stand-in.example.com/not-ready";
 pub(crate) const CONFLIST: &str = "/etc/cni/net.d/10-stand-in.conflist";
+/// With all that is recommended for such a CNI. More gates can follow.
+pub(crate) const CONFIGURATION: &str = r"
+apiVersion: untaint/v1alpha1
+kind: UntaintConfiguration
+rules:
+- name: network
+  taint: {key: stand-in.example.com/not-ready, effect: NoExecute}
+  gates:
+  - name: conflist
+    cniConfig: {network: stand-in, plugins: [bridge], first: true}
+  - name: agent
+    httpGet: {port: 9879, path: /healthz}
+  - name: node
+    nodeCondition: {type: Ready}
+";
 
 /// Deploys the CNI.
 pub(crate) async fn deploy(habitat: &Habitat) -> Result<()> {

@@ -5,24 +5,9 @@ use crate::node::NAME;
 use crate::stand_in::{self, KEY};
 use crate::timeline::World;
 
-const CONFIGURATION: &str = r"
-apiVersion: untaint/v1alpha1
-kind: UntaintConfiguration
-rules:
-- name: network
-  taint: {key: stand-in.example.com/not-ready, effect: NoExecute}
-  gates:
-  - name: conflist
-    cniConfig: {network: stand-in, plugins: [bridge], first: true}
-  - name: agent
-    httpGet: {port: 9879, path: /healthz}
-  - name: node
-    nodeCondition: {type: Ready}
-";
-
 pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let timeline = &habitat.timeline;
-    habitat.install(CONFIGURATION, &[]).await?;
+    habitat.install(stand_in::CONFIGURATION, &[]).await?;
     stand_in::deploy(habitat).await?;
     let mut node = habitat.node(&[&format!("{KEY}:NoExecute")])?;
     node.up().await?;

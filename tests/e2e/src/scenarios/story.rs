@@ -10,24 +10,11 @@ use crate::eventually::eventually_async;
 use crate::habitat::Habitat;
 use crate::images;
 use crate::node::{NAME, Node};
-use crate::stand_in::{self, CONFLIST, KEY};
+use crate::stand_in::{self, CONFIGURATION, CONFLIST, KEY};
 use crate::timeline::{Timeline, World};
 
 /// The last gate is a file: the scenario creates it, so it knows exactly when the gate opens.
-const CONFIGURATION: &str = r"
-apiVersion: untaint/v1alpha1
-kind: UntaintConfiguration
-rules:
-- name: network
-  taint: {key: stand-in.example.com/not-ready, effect: NoExecute}
-  gates:
-  - name: conflist
-    cniConfig: {network: stand-in, plugins: [bridge], first: true}
-  - name: agent
-    httpGet: {port: 9879, path: /healthz}
-  - name: node
-    nodeCondition: {type: Ready}
-  - name: last
+const LAST_GATE: &str = "  - name: last
     file: {path: /run/stand-in/last}
 ";
 const LAST: &str = "/run/stand-in/last";
@@ -140,7 +127,7 @@ fn configuration() -> String {
         )
     };
     let samples: Vec<_> = (0..SAMPLES).map(rule).collect();
-    format!("{CONFIGURATION}{}", samples.concat())
+    format!("{CONFIGURATION}{LAST_GATE}{}", samples.concat())
 }
 
 fn key(sample: usize) -> String {

@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// What is told of an object when it changes: subjects and texts.
+    /// What the timeline says of an object that changes: subjects and texts.
     pub(super) fn describe(self, name: &str, object: &Value) -> Vec<(String, String)> {
         match self {
             Self::Node => describe_node(name, object),
