@@ -62,20 +62,18 @@ impl Request {
         self
     }
 
+    /// A connection that breaks is no answer, so the request is sent again: at most twice, for a server that breaks every one.
     pub(crate) async fn send(&self, client: &Client) -> Answer {
-        let mut request = HttpRequest::builder()
-            .method(self.method.clone())
-            .uri(&self.uri)
-            .header(header::CONTENT_TYPE, self.content_type);
-        for (name, value) in &self.headers {
-            request = request.header(*name, value);
-        }
-        let body = match &self.body {
-            Value::Null => Vec::new(),
-            body => body.to_string().into_bytes(),
+        let mut broken = 0;
+        let answer = loop {
+            match client.send(self.to_http()).await {
+                Err(error @ kube::Error::Service(_)) if broken < 2 => {
+                    broken += 1;
+                    println!("{}: sent again: {error}", self.name);
+                }
+                answer => break answer.unwrap(),
+            }
         };
-        let request = request.body(Body::from(body)).unwrap();
-        let answer = client.send(request).await.unwrap();
         let code = answer.status().as_u16();
         let warnings = answer.headers().get_all(header::WARNING).iter();
         let warnings = warnings.map(text_of_warning).collect();
@@ -87,6 +85,21 @@ impl Request {
             body,
             warnings,
         }
+    }
+
+    fn to_http(&self) -> HttpRequest<Body> {
+        let mut request = HttpRequest::builder()
+            .method(self.method.clone())
+            .uri(&self.uri)
+            .header(header::CONTENT_TYPE, self.content_type);
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
+        let body = match &self.body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        };
+        request.body(Body::from(body)).unwrap()
     }
 }
 
