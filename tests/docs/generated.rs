@@ -1,5 +1,6 @@
 //! The generated files are up to date. `make generate` writes them.
 
+mod chart;
 mod picture;
 
 use std::process::Command;

@@ -7,6 +7,7 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod chart;
 mod forms;
 mod image;
 mod labels;

@@ -14,6 +14,7 @@ use crate::skip::{say, skip};
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cluster/assets");
 
 pub(crate) static CONTROL_PLANE: Assets = Assets::new(&[]);
+pub(crate) static HELM: Assets = Assets::new(&["helm"]);
 pub(crate) static PROMTOOL: Assets = Assets::new(&["promtool"]);
 
 /// Programs in one directory.

@@ -16,6 +16,7 @@ pub mod assets;
 pub mod cluster;
 pub mod config_map;
 pub mod health;
+pub mod helm;
 pub mod hung;
 pub mod kubeconfig;
 mod nodes;

@@ -1,0 +1,209 @@
+{{/*
+What is computed from the rules. A template sets values in the dictionary that it gets. It has "root", the context of the
+chart, and the values of the templates that are made from src/manifests.
+*/}}
+
+{{/* The values that all templates have. */}}
+{{- define "untaint.values" -}}
+{{- $values := .root.Values }}
+{{- if not $values.rules }}
+{{- fail "rules: there are none: give the configuration of untaint as values, such as --values examples/cilium.yaml" }}
+{{- end }}
+{{- $namespace := .root.Release.Namespace }}
+{{- $account := include "untaint.account" .root }}
+{{- if and (ne $values.form "daemonset") (eq $namespace "untaint") (eq $account "untaint") }}
+{{- fail "form: this form is for the pods of another program: name the account of those pods with --namespace and serviceAccount.name; untaint:untaint is the account of the form daemonset" }}
+{{- end }}
+{{- $_ := set . "namespace" $namespace }}
+{{- $_ := set . "accountName" $account }}
+{{- $_ := set . "instance" (include "untaint.shortened" (list (include "untaint.unshortened" (list . "untaint")) 63)) }}
+{{- $_ := set . "labels" (include "untaint.labels" . | trim) }}
+{{- $_ := set . "user" (printf "system:serviceaccount:%s:%s" $namespace $account) }}
+{{- $_ := set . "writtenAccount" (printf "%s:%s" $namespace $account) }}
+{{- $_ := set . "holdsAccount" (or (eq $values.form "daemonset") $values.strictPolicy) }}
+{{- $_ := set . "mark" (ternary "ownnode" "owntaints" .holdsAccount) }}
+{{- $_ := set . "writing" list }}
+{{- $_ := set . "checks" list }}
+{{- $names := dict }}
+{{- range $values.rules }}
+{{- if hasKey $names .name }}
+{{- fail (printf "rules: two rules have the name %s: rename one of them" .name) }}
+{{- end }}
+{{- $_ := set $names .name true }}
+{{- if not .dryRun }}
+{{- $_ := set $ "writing" (append $.writing .) }}
+{{- end }}
+{{- range .gates }}
+{{- $_ := set $ "checks" (concat $.checks (.anyOf | default (list .))) }}
+{{- end }}
+{{- end }}
+{{- $_ := set . "rules" (include "untaint.rules" .) }}
+{{- $_ := set . "hash" (printf "%s %t %s" .mark $values.checkNodeUid .rules | sha256sum | trunc 16) }}
+{{- end }}
+
+{{/* The ServiceAccount of the pods. */}}
+{{- define "untaint.account" -}}
+{{- $name := contains "untaint" .Release.Name | ternary .Release.Name (printf "%s-untaint" .Release.Name) }}
+{{- .Values.serviceAccount.name | default $name }}
+{{- end }}
+
+{{/* The name of an object for the account, and its beginning and a hash if it is too long: src/manifests/account.rs. */}}
+{{- define "untaint.name" -}}
+{{- include "untaint.shortened" (list (include "untaint.unshortened" .) 240) }}
+{{- end }}
+
+{{- define "untaint.unshortened" -}}
+{{- $values := index . 0 }}
+{{- if and (eq $values.namespace "untaint") (eq $values.accountName "untaint") }}{{ index . 1 }}
+{{- else }}{{ index . 1 }}.{{ $values.namespace }}.{{ $values.accountName }}{{ end }}
+{{- end }}
+
+{{- define "untaint.shortened" -}}
+{{- $name := index . 0 }}
+{{- $longest := index . 1 }}
+{{- if le (len $name) $longest }}{{ $name }}
+{{- else }}{{ trunc (int (sub $longest 11)) $name | trimAll ".-" }}-{{ sha256sum $name | trunc 10 }}{{ end }}
+{{- end }}
+
+{{/* All taints that a rule removes, as a JSON list. The one that it may put back has the field putBack. */}}
+{{- define "untaint.taints" -}}
+{{- $taint := pick .taint "key" "value" "effect" }}
+{{- $taints := list $taint }}
+{{- if hasKey . "retaint" }}
+{{- $retaint := .retaint | default dict }}
+{{- $key := $retaint.key | default $taint.key }}
+{{- if eq $key $taint.key }}
+{{- $taints = list (merge (dict "putBack" ($taint.value | default "")) $taint) }}
+{{- else }}
+{{- $taints = append $taints (dict "key" $key "effect" "NoSchedule" "putBack" "") }}
+{{- end }}
+{{- end }}
+{{- toJson $taints }}
+{{- end }}
+
+{{/* The labels that a Node must have, as strings in CEL. */}}
+{{- define "untaint.nodeLabels" -}}
+{{- $labels := list }}
+{{- range $key, $value := .nodeSelector }}
+{{- $labels = append $labels (printf "'%s=%s'" $key $value) }}
+{{- end }}
+{{- join ", " $labels }}
+{{- end }}
+
+{{/* The rules as data in CEL: src/manifests/policy/rules.rs. */}}
+{{- define "untaint.rules" -}}
+{{- $byKey := dict }}
+{{- range $rule := .writing }}
+{{- range $index, $taint := include "untaint.taints" $rule | fromJsonArray }}
+{{- $fields := list }}
+{{- with $taint.effect }}{{ $fields = append $fields (printf "'effect': ['%s']" .) }}{{ end }}
+{{- if hasKey $taint "value" }}{{ $fields = append $fields (printf "'value': ['%s']" $taint.value) }}{{ end }}
+{{- with include "untaint.nodeLabels" $rule }}{{ $fields = append $fields (printf "'nodeSelector': [%s]" .) }}{{ end }}
+{{- if hasKey $taint "putBack" }}{{ $fields = append $fields (printf "'retaint': ['%s']" $taint.putBack) }}{{ end }}
+{{- if and (eq $index 0) $rule.publishCondition }}
+{{- $fields = append $fields (printf "'publishCondition': ['%s']" $rule.publishCondition.type) }}
+{{- end }}
+{{- $entry := printf "{%s}" (join ", " $fields) }}
+{{- $_ := set $byKey $taint.key (append (get $byKey $taint.key | default list) $entry) }}
+{{- end }}
+{{- end }}
+{{- $lines := list }}
+{{- range $key, $entries := $byKey }}
+{{- $lines = append $lines (printf "'%s': [%s]" $key (join ", " $entries)) }}
+{{- end }}
+{{- if $lines }}{{ printf "{\n%s\n}" (join ",\n" $lines) }}{{ else }}{}{{ end }}
+{{- end }}
+
+{{/* The configuration, which is the values of its own fields. */}}
+{{- define "untaint.configuration" -}}
+{{- $configuration := dict "apiVersion" "untaint/v1alpha1" "kind" "UntaintConfiguration" "rules" .Values.rules }}
+{{- if .Values.events }}{{ $_ := set $configuration "events" true }}{{ end }}
+{{- toYaml $configuration }}
+{{- end }}
+
+{{/* The name of the ConfigMap, with a hash of its content. */}}
+{{- define "untaint.configMap" -}}
+{{- $text := printf "%s\n" (include "untaint.configuration" .root) }}
+{{- include "untaint.name" (list . "untaint") }}-{{ sha256sum $text | trunc 10 }}
+{{- end }}
+
+{{/* The directories of the host that the gates look at, as a JSON list: src/manifests/workload/mounts.rs. */}}
+{{- define "untaint.directories" -}}
+{{- $all := list }}
+{{- range .checks }}
+{{- $paths := list }}
+{{- if hasKey . "cniConfig" }}
+{{- $paths = prepend (dig "cniConfig" "binDirs" list .) (dig "cniConfig" "dir" "/etc/cni/net.d" .) }}
+{{- else if hasKey . "file" }}
+{{- $paths = list .file.path }}
+{{- else }}
+{{- with dig "unixSocket" "" (.httpGet | default .grpc | default .tcpSocket | default dict) }}{{ $paths = list . }}{{ end }}
+{{- end }}
+{{- $gate := .name }}
+{{- range $paths }}
+{{- if has ".." (splitList "/" .) }}
+{{- fail (printf "gate %s: %s cannot be made visible in a pod: the path of a volume cannot contain '..'; write the path without it" $gate .) }}
+{{- end }}
+{{- $path := clean . }}
+{{- if not (regexMatch "^/(proc|sys)(/|$)" $path) }}
+{{- $directory := dir $path }}
+{{- if regexMatch "^/(|etc|dev|var|var/run|(etc/untaint|dev/termination-log|var/run/secrets|untaint|LICENSE)(/.*)?)$" $directory }}
+{{- if not (and (hasPrefix "/var/run/secrets/" $directory) (not (hasPrefix "/var/run/secrets/kubernetes.io" $directory))) }}
+{{- fail (printf "gate %s: %s cannot be made visible in a pod: its parent directory also contains files that the pod itself needs; move it to a directory of its own" $gate .) }}
+{{- end }}
+{{- end }}
+{{- $all = append $all (replace "/" "\u0001" $directory) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $all = $all | uniq | sortAlpha }}
+{{- $outermost := list }}
+{{- range $directory := $all }}
+{{- $isInner := false }}
+{{- range $all }}{{ if hasPrefix (printf "%s\u0001" .) $directory }}{{ $isInner = true }}{{ end }}{{ end }}
+{{- if not $isInner }}{{ $outermost = append $outermost (replace "\u0001" "/" $directory) }}{{ end }}
+{{- end }}
+{{- toJson $outermost }}
+{{- end }}
+
+{{/* The volumes and mounts of the host, and what runs as root because of them. */}}
+{{- define "untaint.ofPods" -}}
+{{- $directories := include "untaint.directories" . | fromJsonArray }}
+{{- $mounts := list }}
+{{- $volumes := list }}
+{{- range $index, $path := $directories }}
+{{- $name := printf "untaint-host-%d" $index }}
+{{- $mounts = append $mounts (dict "name" $name "mountPath" $path "readOnly" true) }}
+{{- $volumes = append $volumes (dict "name" $name "hostPath" (dict "path" $path "type" "DirectoryOrCreate")) }}
+{{- end }}
+{{- $_ := set . "hostMounts" ($mounts | empty | ternary "" (toYaml $mounts)) }}
+{{- $_ := set . "hostVolumes" ($volumes | empty | ternary "" (toYaml $volumes)) }}
+{{- $_ := set . "configMap" (include "untaint.configMap" .) }}
+{{- $_ := set . "config" "/etc/untaint/config.yaml" }}
+{{- $_ := set . "timeout" "5m" }}
+{{- $image := .root.Values.image }}
+{{- $tag := $image.tag | default .root.Chart.AppVersion }}
+{{- $name := $tag | ternary (printf "%s:%s" $image.repository $tag) $image.repository }}
+{{- $_ := set . "image" (toJson ($image.digest | ternary (printf "%s@%s" $image.repository $image.digest) $name)) }}
+{{- $_ := set . "nodeName" (include "untaint.workload.node-name" .) }}
+{{- $_ := set . "configMount" (include "untaint.workload.config-mount" .) }}
+{{- $selinux := .root.Values.seLinuxType }}
+{{- $user := $directories | empty | ternary (include "untaint.workload.nobody" .) (include "untaint.workload.root" .) }}
+{{- $selinux = $selinux | empty | ternary "" (printf "seLinuxOptions:\n  type: %s" (toJson $selinux)) }}
+{{- $_ := set . "confinement" (include "untaint.workload.confinement" (dict "user" $user "selinux" $selinux)) }}
+{{- $_ := set . "volumes" (include "untaint.workload.volumes" . | trim) }}
+{{- $tolerations := include "untaint.workload.all-tolerations" . }}
+{{- if .root.Values.exactTolerations }}
+{{- $ofRules := list }}
+{{- range .root.Values.rules }}
+{{- range include "untaint.taints" . | fromJsonArray }}
+{{- $toleration := dict "key" .key "operator" (hasKey . "value" | ternary "Equal" "Exists") }}
+{{- with .value }}{{ $_ := set $toleration "value" . }}{{ end }}
+{{- with .effect }}{{ $_ := set $toleration "effect" . }}{{ end }}
+{{- $ofRules = append $ofRules $toleration }}
+{{- end }}
+{{- end }}
+{{- $tolerations = include "untaint.workload.exact-tolerations" (dict "ofRules" (toYaml $ofRules)) }}
+{{- end }}
+{{- $_ := set . "tolerations" $tolerations }}
+{{- end }}

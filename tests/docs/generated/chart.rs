@@ -1,0 +1,135 @@
+//! The parts of the Helm chart that come from the program: the templates of its manifests, and the schema of its
+//! configuration.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use untaint::config;
+
+use super::assert_generated;
+use crate::at_root;
+
+const MANIFESTS: &str = "src/manifests";
+
+#[test]
+fn the_chart_has_the_templates_of_the_manifests() {
+    let root = at_root(MANIFESTS);
+    let mut templates = Vec::new();
+    find(&root, &mut templates);
+    templates.sort();
+    let mut chart =
+        String::from("{{/* Written by `make generate` from src/manifests. Do not edit. */}}\n");
+    for path in templates {
+        let name = path.strip_prefix(&root).unwrap().with_extension("");
+        let name = name.to_str().unwrap().replace('/', ".");
+        let template = in_go(&fs::read_to_string(&path).unwrap());
+        let _ = writeln!(
+            chart,
+            "{{{{- define \"untaint.{name}\" -}}}}\n{template}{{{{- end }}}}"
+        );
+    }
+    assert_generated("deploy/chart/templates/_generated.tpl", &chart);
+}
+
+fn find(directory: &Path, templates: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            find(&path, templates);
+        } else if path.extension().is_some_and(|ending| ending == "yaml") {
+            templates.push(path);
+        }
+    }
+}
+
+/// The same template in the language of Helm: a value that is alone on its line is a block or nothing.
+fn in_go(template: &str) -> String {
+    let mut text = String::new();
+    for line in template.lines() {
+        let content = line.trim_start();
+        if content.starts_with("##") {
+            continue;
+        }
+        let name = content.strip_prefix("{{");
+        let name = name.and_then(|name| name.strip_suffix("}}"));
+        if let Some(name) = name.filter(|name| !name.contains('{')) {
+            let spaces = line.len() - content.len();
+            let _ = writeln!(
+                text,
+                "{{{{- with .{name} }}}}{{{{ . | nindent {spaces} }}}}{{{{ end }}}}"
+            );
+        } else {
+            let line = line.replace("{{", "{{ .").replace("}}", " }}");
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    text
+}
+
+#[test]
+fn the_schema_of_the_charts_values_contains_that_of_the_configuration() {
+    let mut schema = config::schema::generate().as_value().clone();
+    schema["title"] = "The values of the chart".into();
+    // The chart has these, and says itself what to do if there are no rules.
+    schema.as_object_mut().unwrap().remove("required");
+    let fields = schema["properties"].as_object_mut().unwrap();
+    fields["rules"].as_object_mut().unwrap().remove("minItems");
+    fields.extend(own_values());
+    // Descriptions are in values.yaml and docs/configuration.md, and the chart must stay small.
+    drop_descriptions(&mut schema);
+    let mut text = serde_json::to_string(&schema).unwrap();
+    text.push('\n');
+    assert_generated("deploy/chart/values.schema.json", &text);
+}
+
+/// A description is a string. A field of that name would be a schema.
+fn drop_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.retain(|name, value| name != "description" || !value.is_string());
+            fields.values_mut().for_each(drop_descriptions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_descriptions),
+        _ => {}
+    }
+}
+
+fn own_values() -> serde_json::Map<String, Value> {
+    let text = || json!({"type": "string"});
+    let switch = || json!({"type": "boolean"});
+    let list = || json!({"type": "array", "items": {"type": "object"}});
+    let object = || json!({"type": "object"});
+    let only = |fields: Value| json!({"type": "object", "additionalProperties": false, "properties": fields});
+    let values = json!({
+        "affinity": object(),
+        "annotations": object(),
+        "checkNodeUid": switch(),
+        "env": list(),
+        "exactTolerations": switch(),
+        "form": {"enum": ["daemonset", "sidecar", "init-container", "post-start"]},
+        // Helm gives it to the charts that a chart depends on.
+        "global": object(),
+        "image": only(json!({
+            "repository": {"type": "string", "minLength": 1},
+            "tag": text(),
+            "digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
+            "pullPolicy": {"enum": ["", "Always", "IfNotPresent", "Never"]},
+        })),
+        "imagePullSecrets": list(),
+        "nodeSelector": {"type": "object", "additionalProperties": text()},
+        "podAnnotations": object(),
+        "priorityClassName": text(),
+        "resources": object(),
+        "seLinuxType": text(),
+        "serviceAccount": only(json!({"create": switch(), "name": text()})),
+        "strictPolicy": switch(),
+        "tolerations": list(),
+        "updateStrategy": object(),
+    });
+    match values {
+        Value::Object(values) => values,
+        _ => unreachable!("it is written as an object"),
+    }
+}

@@ -1,0 +1,112 @@
+//! The Helm chart, against `untaint manifests`.
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::NamedTempFile;
+use testkit::helm::Helm;
+
+use crate::render::{Objects, ROOT, written};
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/chart");
+
+/// Sets of values of the chart, and the options of `untaint manifests` that say the same.
+const OPTIONS: [(&[&str], &[&str]); 5] = [
+    (&["untaint", "--namespace=untaint"], &[]),
+    (
+        &["my-untaint", "--namespace=kube-system"],
+        &["--namespace=kube-system", "--service-account=my-untaint"],
+    ),
+    (
+        &[
+            "untaint",
+            "--namespace=untaint",
+            "--set=checkNodeUid=true,exactTolerations=true,seLinuxType=spc_t",
+        ],
+        &["--check-node-uid", "--exact-tolerations", "--selinux-type=spc_t"],
+    ),
+    (
+        &[
+            "untaint",
+            "--namespace=cni",
+            "--set=form=sidecar,serviceAccount.name=cni-node",
+        ],
+        &["--form=sidecar", "--namespace=cni", "--service-account=cni-node"],
+    ),
+    (
+        &[
+            "untaint",
+            "--namespace=cni",
+            "--set=form=init-container,strictPolicy=true,serviceAccount.name=cni-node",
+        ],
+        &[
+            "--form=init-container",
+            "--strict-policy",
+            "--namespace=cni",
+            "--service-account=cni-node",
+        ],
+    ),
+];
+
+#[tokio::test]
+async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_example() {
+    let Some(helm) = Helm::get().await else {
+        return;
+    };
+    for entry in fs::read_dir(format!("{ROOT}/examples")).unwrap() {
+        let example = entry.unwrap().path();
+        if example.extension().is_none_or(|kind| kind != "yaml") {
+            continue;
+        }
+        let values = format!("--values={}", example.display());
+        for (options, of_manifests) in OPTIONS {
+            let arguments = [&["template"], options, &[CHART, &values]].concat();
+            let chart = helm.run(&arguments).await.unwrap();
+            assert_eq!(helm.run(&arguments).await.unwrap(), chart, "{arguments:?}");
+            let chart = Objects(serde_yaml::from_multiple(&chart).unwrap());
+            let configuration = NamedTempFile::new().unwrap();
+            let text = chart.one("ConfigMap")["data"]["config.yaml"].as_str();
+            fs::write(&configuration, text.unwrap()).unwrap();
+            let config = format!("--config={}", configuration.path().display());
+            let is_daemon_set = !of_manifests.iter().any(|option| option.starts_with("--form"));
+            let only = if is_daemon_set { "rbac,policy,config,workload" } else { "rbac,policy,config" };
+            let arguments = [&[config.as_str(), "--only", only], of_manifests].concat();
+            let expected: Vec<Value> =
+                serde_yaml::from_multiple(&written(&arguments).unwrap()).unwrap();
+            let is_made = |object: &Value| object["kind"] != "Namespace";
+            let expected = expected.into_iter().filter(is_made).collect();
+            let [chart, expected] = [chart.0, expected].map(sorted);
+            for (found, expected) in chart.iter().zip(&expected) {
+                assert_eq!(found, expected, "{} {options:?}", example.display());
+            }
+            assert_eq!(chart.len(), expected.len(), "{} {options:?}", example.display());
+        }
+    }
+}
+
+fn sorted(mut objects: Vec<Value>) -> Vec<Value> {
+    objects.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]["name"]));
+    objects
+}
+
+#[tokio::test]
+async fn a_wrong_value_is_refused_with_its_field() {
+    let Some(helm) = Helm::get().await else {
+        return;
+    };
+    let example = format!("--values={ROOT}/examples/cilium.yaml");
+    for (values, expected) in [
+        ("rules=null", "rules: there are none"),
+        ("rules[0].taints=x", "/rules/0"),
+        ("rules[0].gates[0].file.path=x", "/rules/0/gates/0"),
+        ("rules[0].stableFor=soon", "/rules/0/stableFor"),
+        ("form=pod", "/form"),
+        ("image.digest=latest", "/image/digest"),
+        ("resource=1", "resource"),
+    ] {
+        let set = format!("--set={values}");
+        let arguments = ["template", "untaint", CHART, &example, &set];
+        let said = helm.run(&arguments).await.unwrap_err().to_string();
+        assert!(said.contains(expected), "{values}: {said}");
+    }
+}
