@@ -23,7 +23,11 @@ const OPTIONS: [(&[&str], &[&str]); 5] = [
             "--namespace=untaint",
             "--set=checkNodeUid=true,exactTolerations=true,seLinuxType=spc_t",
         ],
-        &["--check-node-uid", "--exact-tolerations", "--selinux-type=spc_t"],
+        &[
+            "--check-node-uid",
+            "--exact-tolerations",
+            "--selinux-type=spc_t",
+        ],
     ),
     (
         &[
@@ -31,7 +35,11 @@ const OPTIONS: [(&[&str], &[&str]); 5] = [
             "--namespace=cni",
             "--set=form=sidecar,serviceAccount.name=cni-node",
         ],
-        &["--form=sidecar", "--namespace=cni", "--service-account=cni-node"],
+        &[
+            "--form=sidecar",
+            "--namespace=cni",
+            "--service-account=cni-node",
+        ],
     ),
     (
         &[
@@ -68,8 +76,14 @@ async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_example() {
             let text = chart.one("ConfigMap")["data"]["config.yaml"].as_str();
             fs::write(&configuration, text.unwrap()).unwrap();
             let config = format!("--config={}", configuration.path().display());
-            let is_daemon_set = !of_manifests.iter().any(|option| option.starts_with("--form"));
-            let only = if is_daemon_set { "rbac,policy,config,workload" } else { "rbac,policy,config" };
+            let is_daemon_set = !of_manifests
+                .iter()
+                .any(|option| option.starts_with("--form"));
+            let only = if is_daemon_set {
+                "rbac,policy,config,workload"
+            } else {
+                "rbac,policy,config"
+            };
             let arguments = [&[config.as_str(), "--only", only], of_manifests].concat();
             let expected: Vec<Value> =
                 serde_yaml::from_multiple(&written(&arguments).unwrap()).unwrap();
@@ -79,7 +93,12 @@ async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_example() {
             for (found, expected) in chart.iter().zip(&expected) {
                 assert_eq!(found, expected, "{} {options:?}", example.display());
             }
-            assert_eq!(chart.len(), expected.len(), "{} {options:?}", example.display());
+            assert_eq!(
+                chart.len(),
+                expected.len(),
+                "{} {options:?}",
+                example.display()
+            );
         }
     }
 }

@@ -183,8 +183,9 @@ chart, and the values of the templates that are made from src/manifests.
 {{- $_ := set . "timeout" "5m" }}
 {{- $image := .root.Values.image }}
 {{- $tag := $image.tag | default .root.Chart.AppVersion }}
-{{- $name := $tag | ternary (printf "%s:%s" $image.repository $tag) $image.repository }}
-{{- $_ := set . "image" (toJson ($image.digest | ternary (printf "%s@%s" $image.repository $image.digest) $name)) }}
+{{- $name := printf "%s:%s" $image.repository $tag }}
+{{- with $image.digest }}{{ $name = printf "%s@%s" $image.repository . }}{{ end }}
+{{- $_ := set . "image" (toJson $name) }}
 {{- $_ := set . "nodeName" (include "untaint.workload.node-name" .) }}
 {{- $_ := set . "configMount" (include "untaint.workload.config-mount" .) }}
 {{- $selinux := .root.Values.seLinuxType }}
