@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 use tempfile::NamedTempFile;
+use testkit::cluster::fresh;
 use testkit::helm::Helm;
 
 use crate::render::{Objects, ROOT, written};
@@ -128,4 +129,39 @@ async fn a_wrong_value_is_refused_with_its_field() {
         let said = helm.run(&arguments).await.unwrap_err().to_string();
         assert!(said.contains(expected), "{values}: {said}");
     }
+}
+
+#[tokio::test]
+async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled() {
+    let Some(helm) = Helm::get().await else {
+        return;
+    };
+    let Some(cluster) = fresh(&[]).await else {
+        return;
+    };
+    let kubeconfig = format!("--kubeconfig={}", cluster.admin_kubeconfig().display());
+    let run = async |arguments: &[&str]| {
+        let place = [kubeconfig.as_str(), "--namespace=chart"];
+        helm.run(&[arguments, &place].concat()).await.unwrap()
+    };
+    let installed = async || {
+        let kinds = "configmap,serviceaccount,daemonset,clusterrole,clusterrolebinding,role,rolebinding,\
+             validatingadmissionpolicy,validatingadmissionpolicybinding";
+        let selector = "--selector=app.kubernetes.io/name=untaint,app.kubernetes.io/instance=untaint.chart.chart-untaint";
+        let arguments = ["get", kinds, "--all-namespaces", selector, "--output=name"];
+        cluster.kubectl(&arguments).await.unwrap()
+    };
+    let [cilium, calico] =
+        ["cilium", "calico"].map(|name| format!("--values={ROOT}/examples/{name}.yaml"));
+    let notes = run(&["install", "chart", CHART, "--create-namespace", &cilium]).await;
+    assert!(notes.contains("operator.removeNodeTaints=false"), "{notes}");
+    let first = installed().await;
+    assert_eq!(first.lines().count(), 7, "{first}");
+    run(&["upgrade", "chart", CHART, &calico]).await;
+    let second = installed().await;
+    assert_ne!(first, second);
+    run(&["rollback", "chart", "1"]).await;
+    assert_eq!(installed().await, first);
+    run(&["uninstall", "chart"]).await;
+    assert_eq!(installed().await, "");
 }
