@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, tempdir};
 use testkit::cluster::fresh;
 use testkit::helm::Helm;
 
@@ -164,4 +164,21 @@ async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled() {
     assert_eq!(installed().await, first);
     run(&["uninstall", "chart"]).await;
     assert_eq!(installed().await, "");
+}
+
+#[tokio::test]
+async fn the_chart_passes_the_strict_lint_and_its_package_is_small() {
+    let Some(helm) = Helm::get().await else {
+        return;
+    };
+    let example = format!("--values={ROOT}/examples/cilium.yaml");
+    let lint = ["lint", "--strict", CHART, &example];
+    helm.run(&lint).await.unwrap();
+    let directory = tempdir().unwrap();
+    let destination = directory.path().to_str().unwrap();
+    let package = ["package", CHART, "--destination", destination];
+    helm.run(&package).await.unwrap();
+    let mut packages = fs::read_dir(directory.path()).unwrap();
+    let size = packages.next().unwrap().unwrap().metadata().unwrap().len();
+    assert!(size <= 25 * 1024, "{size} bytes");
 }
