@@ -87,11 +87,19 @@ lint: ## Check format, lints, documents, generated files, dependencies, scripts 
 	cargo deny check --deny warnings bans licenses sources
 	@if cargo deny fetch db; then $(MAKE) advisories; \
 		else echo 'lint: skipped: advisories and yanked versions, as the database cannot be fetched'; fi
+	@if [[ -d $$(rustc --print target-libdir --target $(MACOS)) ]]; then $(MAKE) macos; \
+		else echo 'lint: skipped: macOS, as its standard library is missing (rustup target add $(MACOS))'; fi
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
 		else echo 'lint: skipped: scripts, as there is no shellcheck'; fi
 	@if command -v kubectl >/dev/null; then \
 		for directory in $(KUSTOMIZATIONS); do kubectl kustomize "$$directory" >/dev/null; done; \
 		else echo 'lint: skipped: manifests, as there is no kubectl (make test checks them too)'; fi
+
+# The C code of ring is not needed for the check, and a compiler that could build it is rarely there.
+MACOS := aarch64-apple-darwin
+.PHONY: macos
+macos: ## Check that `untaint config` and `untaint manifests` build on macOS
+	CC_$(subst -,_,$(MACOS))=true AR_$(subst -,_,$(MACOS))=true cargo check --bin untaint --target $(MACOS)
 
 # The result changes without a commit, and the database is on a server of another project. So `make lint` continues
 # without the database, even with CI=true. This target fails without it. Run it every day and before a release.

@@ -93,17 +93,24 @@ impl Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[command(flatten)]
+    Node(NodeCommand),
+    /// Validate and show configuration files.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the permissions, admission policies and pods that a cluster needs for a configuration.
+    Manifests(ManifestsArgs),
+}
+
+/// The commands that run on nodes, which need Linux.
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
     /// Watch the Node that this process runs on, and remove its start-up taints when their gates are open.
     Run(RunArgs),
     /// Wait until every gate has been open for stableFor. Does not use the API server.
     Wait(WaitArgs),
     /// Evaluate every gate once, and print its state and the reason. Does not use the API server.
     Check(ConfigOrGates),
-    /// Validate and show configuration files.
-    #[command(subcommand)]
-    Config(ConfigCommand),
-    /// Print the permissions, admission policies and pods that a cluster needs for a configuration.
-    Manifests(ManifestsArgs),
     /// Copy this program into a directory, for hooks in containers whose image does not contain it.
     Install {
         /// An existing directory, for example a shared volume.
