@@ -223,6 +223,7 @@ impl Manifests {
         Values::default()
             .with("instance", scalar(&self.account.label()))
             .with_part("labels", include_str!("labels.yaml"))
+            .with_part("matchDefaults", include_str!("policy/match-defaults.yaml"))
             .with("namespace", scalar(&self.account.namespace))
             .with("accountName", scalar(&self.account.name))
     }

@@ -8,6 +8,7 @@
 )]
 
 mod forms;
+mod gitops;
 mod image;
 mod labels;
 mod new_nodes;
