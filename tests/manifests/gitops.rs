@@ -41,7 +41,10 @@ async fn one_after_another_can_apply(cluster: &Cluster, source: &[&str]) {
 
 async fn create_namespaces_of(cluster: &Cluster, yaml: &str) {
     for object in serde_yaml::from_multiple::<Value>(yaml).unwrap() {
-        if let Some(namespace) = object.pointer("/metadata/namespace").and_then(Value::as_str) {
+        if let Some(namespace) = object
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str)
+        {
             // It may be there.
             let _ = cluster.kubectl(&["create", "namespace", namespace]).await;
         }

@@ -17,5 +17,6 @@ mod permissions;
 mod pods;
 mod render;
 mod server;
+mod uninstall;
 mod volumes;
 mod warnings;
