@@ -111,10 +111,11 @@ async fn a_kustomization_elsewhere_can_use_every_form_and_every_component() {
         let own = tempdir().unwrap();
         // As a remote base is fetched: into a directory beside that of the user.
         let base = relative(own.path(), base.path());
-        let mut kustomization = format!("resources: [{base}/deploy/{resource}]\n");
-        for component in components {
-            kustomization += &format!("components: [{base}/deploy/components/{component}]\n");
-        }
+        let components = components.iter();
+        let components = components.map(|name| format!("{base}/deploy/components/{name}"));
+        let components = components.collect::<Vec<_>>().join(", ");
+        let kustomization =
+            format!("resources: [{base}/deploy/{resource}]\ncomponents: [{components}]\n");
         fs::write(own.path().join("kustomization.yaml"), kustomization).unwrap();
         let directory = own.path().to_str().unwrap();
         cluster.kubectl(&["kustomize", directory]).await.unwrap()

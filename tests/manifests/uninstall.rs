@@ -142,10 +142,9 @@ async fn the_documented_uninstall_finds_what_gives_the_taint_and_leaves_nothing_
 
     // Before Kubernetes 1.36, there is no such policy to ask for.
     let known = |commands: &str| {
-        let lines = commands
-            .lines()
-            .filter(|line| mutates || !line.contains("mutatingadmission"));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
+        let lines = commands.lines();
+        let known = lines.filter(|line| mutates || !line.contains("mutatingadmission"));
+        known.collect::<Vec<_>>().join("\n") + "\n"
     };
     let (keys, givers) = (known(keys), known(givers));
     let run =
