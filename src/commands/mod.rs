@@ -44,6 +44,7 @@ pub async fn dispatch(command: Command) -> Exit {
             Command::Config(command) => config::config(command).await,
             Command::Manifests(args) => manifests::manifests(args).await,
             Command::Install { directory } => install::install(directory).await,
+            Command::Version => print(concat!("untaint ", env!("CARGO_PKG_VERSION"), "\n")).await,
         };
         match result {
             Ok(exit) => exit,
