@@ -4,6 +4,7 @@ mod bills;
 mod chart;
 mod image;
 mod manuals;
+mod script;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
