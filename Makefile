@@ -31,13 +31,13 @@ test-versions: ## Run the tests with a real API server for each of VERSIONS (suc
 	tests/versions $(VERSIONS)
 
 # Needs root, and the packages that the program names if they are missing. The scenarios run in namespaces of their own and
-# leave the machine as it is. The first run builds a kubelet and a container runtime, which takes minutes.
+# leave the machine as it is. The first run builds a kubelet and a container runtime, which takes minutes. `.ci/dist` builds
+# with the same arguments, so that the dependencies are built once.
 .PHONY: e2e
 e2e: SCENARIO =
 e2e: PROGRAM = $(abspath $(BUILT)/debug/untaint)
 e2e: ## Run untaint on a real node, or only the scenarios SCENARIO; PROGRAM is the program to run instead of a debug build
-	$(if $(filter file,$(origin PROGRAM)),cargo build --bin untaint)
-	cargo build --package e2e
+	cargo build --workspace --bins
 	UNTAINT_BINARY=$(abspath $(PROGRAM)) $(BUILT)/debug/e2e $(SCENARIO)
 
 # The soak tests of `make test`, one after another, with larger numbers.
@@ -112,8 +112,15 @@ release: ## Build the release binary, and check that it is static and small and 
 	.ci/release
 
 .PHONY: reproducible
-reproducible: ## Build the release binary in two different environments, and check that the bytes are equal
+reproducible: ## Build the release binary and the files of `make dist` in two different environments, and compare the bytes
 	.ci/reproduce
+
+# A release is that of a commit, so nothing may differ from it.
+.PHONY: dist
+dist: ARCHITECTURES = amd64 arm64
+dist: ## Make the files of a release for ARCHITECTURES, in target/dist: programs, image, manifests, bills of materials
+	@[[ -z $$(git status --porcelain) ]] || { echo 'make dist: commit or delete these files first:'; git status --short; exit 1; } >&2
+	.ci/dist $$(git rev-parse HEAD) $$(git log --max-count 1 --format=%ct) $(ARCHITECTURES)
 
 # RUST_IMAGE=docker.io/library/rust:TAG@sha256:… pins the image of the compiler: see docs/security.md.
 .PHONY: image

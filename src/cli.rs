@@ -49,7 +49,6 @@ impl From<Exit> for ExitCode {
     name = "untaint",
     version,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     after_help = "Exit codes: 0 done; 1 failed; 2 bad usage, configuration or credentials; 3 not ready, or not ready in time; 4 run --once: a configured taint stays, because no rule for it selects the Node."
 )]
 pub struct Cli {
@@ -100,6 +99,8 @@ pub enum Command {
     Config(ConfigCommand),
     /// Print the permissions, admission policies and pods that a cluster needs for a configuration.
     Manifests(ManifestsArgs),
+    /// Print the version.
+    Version,
 }
 
 /// The commands that run on nodes, which need Linux.

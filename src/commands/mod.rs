@@ -36,6 +36,7 @@ pub async fn dispatch(command: Command) -> Exit {
             Command::Node(command) => node::dispatch(command).await,
             Command::Config(command) => config::config(command).await,
             Command::Manifests(args) => manifests::manifests(args).await,
+            Command::Version => print(concat!("untaint ", env!("CARGO_PKG_VERSION"), "\n")).await,
         };
         match result {
             Ok(exit) => exit,
