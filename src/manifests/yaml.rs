@@ -71,6 +71,13 @@ pub(super) fn scalar(text: &str) -> String {
     }
 }
 
+/// The fields of a mapping of strings, one a line.
+pub(super) fn fields(mapping: &BTreeMap<String, String>) -> String {
+    let fields = mapping.iter();
+    let fields = fields.map(|(key, value)| format!("{}: {}\n", scalar(key), scalar(value)));
+    fields.collect()
+}
+
 /// A string of JSON is a string of YAML, except for the characters that YAML 1.1 reads as line breaks or drops.
 fn quoted(text: &str) -> String {
     let mut quoted = String::new();

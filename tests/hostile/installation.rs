@@ -1,5 +1,6 @@
 //! What the program makes of a configuration, applied.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use http::Method;
@@ -136,6 +137,10 @@ impl Installation {
                 strict_policy: options.strict_policy,
                 tenants: Tenants::default(),
                 taint_new_nodes: None,
+                flow_schema: false,
+                labels: BTreeMap::new(),
+                image_pull_secrets: Vec::new(),
+                node_selector: BTreeMap::new(),
             },
             account,
             directory: TempDir::new().unwrap(),
