@@ -1,7 +1,5 @@
 //! `untaint manifests`.
 
-use std::collections::BTreeMap;
-
 use super::{Failure, print, print_warnings, read_configuration};
 use crate::cli::{DEFAULT_IMAGE, Exit, ManifestsArgs};
 use crate::config;
@@ -26,10 +24,7 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         strict_policy: args.strict_policy,
         tenants: args.tenants.into(),
         taint_new_nodes: args.taint_new_nodes,
-        flow_schema: args.flow_schema,
-        labels: once("--label", args.label)?,
-        image_pull_secrets: args.image_pull_secret,
-        node_selector: once("--node-selector", args.node_selector)?,
+        additions: args.additions.try_into().map_err(Failure::Usage)?,
     };
     let target = args.patch.map(|daemon_set| Patch {
         daemon_set,
@@ -66,17 +61,4 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
     }
     print_warnings(&warnings.join("\n")).await;
     print(rendered).await
-}
-
-/// The labels, if no two have the same key.
-fn once(option: &str, labels: Vec<(String, String)>) -> Result<BTreeMap<String, String>, Failure> {
-    let mut all = BTreeMap::new();
-    for (key, value) in labels {
-        if let Some(first) = all.insert(key.clone(), value) {
-            return Err(Failure::Usage(format!(
-                "{option} has {key} twice, the first time with the value {first:?}: leave one out"
-            )));
-        }
-    }
-    Ok(all)
 }

@@ -160,6 +160,19 @@ pub enum RenderError {
     },
 }
 
+/// What the objects have besides what follows from the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Additions {
+    /// Add a FlowSchema for the account.
+    pub flow_schema: bool,
+    /// Labels of every object besides its own.
+    pub labels: BTreeMap<String, String>,
+    /// The Secrets with credentials for the registry of the image.
+    pub image_pull_secrets: Vec<String>,
+    /// Labels of the Nodes on which the pods run, besides those that all rules select.
+    pub node_selector: BTreeMap<String, String>,
+}
+
 #[derive(Debug, Clone)]
 pub struct Manifests {
     /// The configuration files, as they are mounted.
@@ -183,14 +196,8 @@ pub struct Manifests {
     pub tenants: Tenants,
     /// Which new Nodes a policy gives the taints of the rules.
     pub taint_new_nodes: Option<NewNodes>,
-    /// Add a FlowSchema for the account.
-    pub flow_schema: bool,
-    /// Labels of every object besides its own.
-    pub labels: BTreeMap<String, String>,
-    /// The Secrets with credentials for the registry of the image.
-    pub image_pull_secrets: Vec<String>,
-    /// Labels of the Nodes on which the pods run, besides those that all rules select.
-    pub node_selector: BTreeMap<String, String>,
+    /// What the user adds.
+    pub additions: Additions,
 }
 
 impl Manifests {
@@ -243,7 +250,7 @@ impl Manifests {
         if self.account.is_own() && !self.form.has_own_account() {
             return Err(RenderError::OwnAccount);
         }
-        if self.flow_schema && !self.form.has_own_account() {
+        if self.additions.flow_schema && !self.form.has_own_account() {
             return Err(RenderError::SharedFlow);
         }
         Ok(())
@@ -253,7 +260,7 @@ impl Manifests {
     fn values(&self) -> Values {
         Values::default()
             .with("instance", scalar(&self.account.label()))
-            .with("moreLabels", fields(&self.labels))
+            .with("moreLabels", fields(&self.additions.labels))
             .with_part("labels", include_str!("labels.yaml"))
             .with("namespace", scalar(&self.account.namespace))
             .with("accountName", scalar(&self.account.name))

@@ -60,7 +60,12 @@ pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
     }
     cluster_rules.push_str(&policy::role_rules(manifests));
     documents.insert(0, role(manifests, None, &account.objects(), &cluster_rules));
-    documents.extend(manifests.flow_schema.then(|| flow_schema(manifests)));
+    documents.extend(
+        manifests
+            .additions
+            .flow_schema
+            .then(|| flow_schema(manifests)),
+    );
     documents
 }
 

@@ -125,14 +125,17 @@ fn of_pods(manifests: &Manifests) -> Result<Values, RenderError> {
 }
 
 fn pull_secrets(manifests: &Manifests) -> String {
-    let names = manifests.image_pull_secrets.iter();
-    let names: String = names
-        .map(|name| format!("- name: {}\n", scalar(name)))
-        .collect();
-    if names.is_empty() {
-        return names;
+    let names = &manifests.additions.image_pull_secrets;
+    let mut field = String::new();
+    for (index, name) in names.iter().enumerate() {
+        let head = if index == 0 {
+            "imagePullSecrets:\n"
+        } else {
+            ""
+        };
+        let _ = writeln!(field, "{head}- name: {}", scalar(name));
     }
-    format!("imagePullSecrets:\n{names}")
+    field
 }
 
 fn confinement(manifests: &Manifests, directories: &BTreeSet<PathBuf>) -> String {

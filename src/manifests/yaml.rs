@@ -73,9 +73,11 @@ pub(super) fn scalar(text: &str) -> String {
 
 /// The fields of a mapping of strings, one a line.
 pub(super) fn fields(mapping: &BTreeMap<String, String>) -> String {
-    let fields = mapping.iter();
-    let fields = fields.map(|(key, value)| format!("{}: {}\n", scalar(key), scalar(value)));
-    fields.collect()
+    let mut fields = String::new();
+    for (key, value) in mapping {
+        let _ = writeln!(fields, "{}: {}", scalar(key), scalar(value));
+    }
+    fields
 }
 
 /// A string of JSON is a string of YAML, except for the characters that YAML 1.1 reads as line breaks or drops.

@@ -1,6 +1,5 @@
 //! What the program makes of a configuration, applied.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use http::Method;
@@ -11,7 +10,7 @@ use testkit::DEADLINE;
 use testkit::cluster::{self, Cluster};
 use tokio::time::timeout;
 use untaint::config;
-use untaint::manifests::{Account, Form, Manifests, Part, Tenants};
+use untaint::manifests::{Account, Additions, Form, Manifests, Part, Tenants};
 
 use crate::events::{EVENTS, event};
 use crate::request::{By, MERGE, Request};
@@ -137,10 +136,7 @@ impl Installation {
                 strict_policy: options.strict_policy,
                 tenants: Tenants::default(),
                 taint_new_nodes: None,
-                flow_schema: false,
-                labels: BTreeMap::new(),
-                image_pull_secrets: Vec::new(),
-                node_selector: BTreeMap::new(),
+                additions: Additions::default(),
             },
             account,
             directory: TempDir::new().unwrap(),

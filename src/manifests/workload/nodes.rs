@@ -8,7 +8,7 @@ use crate::manifests::{Manifests, RenderError};
 /// The fields of the pods' `nodeSelector`: those of the user, and those that all rules share.
 pub(super) fn selector(manifests: &Manifests) -> Result<String, RenderError> {
     let shared = shared(manifests);
-    for (key, value) in &manifests.node_selector {
+    for (key, value) in &manifests.additions.node_selector {
         if let Some(of_rules) = shared.get(key)
             && of_rules != value
         {
@@ -19,7 +19,7 @@ pub(super) fn selector(manifests: &Manifests) -> Result<String, RenderError> {
             });
         }
     }
-    let own = &manifests.node_selector;
+    let own = &manifests.additions.node_selector;
     let is_new = |key: &String| key != OS && !own.contains_key(key);
     let derived = shared.into_iter().filter(|(key, _)| is_new(key));
     let derived: BTreeMap<_, _> = derived.collect();
