@@ -83,7 +83,7 @@ fn flow_schema(manifests: &Manifests) -> String {
 fn of_flow(object: &ObservedObject) -> Option<String> {
     match object {
         ObservedObject::CsiDriver(_) => Some(
-            "- apiGroups: [storage.k8s.io]\n  resources: [csinodes]\n  verbs: [list, watch]\n  clusterScope: true\n".into(),
+            "- apiGroups: [storage.k8s.io]\n  resources: [csinodes]\n  verbs: [list, watch]\n  clusterScope: true\n  namespaces: [\"*\"]\n".into(),
         ),
         ObservedObject::Pods(pods) => Some(format!(
             "- apiGroups: [\"\"]\n  resources: [pods]\n  verbs: [list, watch]\n  namespaces: [{}]\n",

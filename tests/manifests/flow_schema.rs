@@ -12,11 +12,11 @@ use tokio::time::timeout;
 
 use crate::render::{Objects, ROOT, configuration, written};
 
+const GATES: &str = "gates: [{name: p, pods: {namespace: shop, matchLabels: {a: b}}}, {name: d, csiDriver: {name: a.b}}]\nevents: true";
+
 #[test]
 fn a_flow_schema_is_written_only_if_asked_for_and_has_only_what_removals_need() {
-    let file = configuration(
-        "gates: [{name: p, pods: {namespace: shop, matchLabels: {a: b}}}, {name: d, csiDriver: {name: a.b}}]\nevents: true",
-    );
+    let file = configuration(GATES);
     let config = ["--config", file.path().to_str().unwrap()];
     assert!(Objects::written(&config).all("FlowSchema").is_empty());
     let objects = Objects::written(&[&config[..], &["--flow-schema", "--only=rbac"]].concat());
@@ -24,9 +24,9 @@ fn a_flow_schema_is_written_only_if_asked_for_and_has_only_what_removals_need() 
     let expected = json!([{
         "subjects": [{"kind": "ServiceAccount", "serviceAccount": {"name": "untaint", "namespace": "untaint"}}],
         "resourceRules": [
-            {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["list", "watch", "get", "patch"], "clusterScope": true},
+            {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["list", "watch", "get", "patch"], "clusterScope": true, "namespaces": ["*"]},
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"], "namespaces": ["shop"]},
-            {"apiGroups": ["storage.k8s.io"], "resources": ["csinodes"], "verbs": ["list", "watch"], "clusterScope": true},
+            {"apiGroups": ["storage.k8s.io"], "resources": ["csinodes"], "verbs": ["list", "watch"], "clusterScope": true, "namespaces": ["*"]},
         ],
     }]);
     assert_eq!(*rules, expected);
@@ -76,8 +76,10 @@ async fn the_requests_of_the_account_have_the_priority_of_kubelets_also_after_a_
     let Some(cluster) = shared().await else {
         return;
     };
+    let file = configuration(GATES);
     let yaml = written(&[
-        "--config=examples/cilium.yaml",
+        "--config",
+        file.path().to_str().unwrap(),
         "--flow-schema",
         "--namespace=flows",
         "--service-account=flow",
