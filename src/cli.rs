@@ -18,7 +18,7 @@ use crate::syntax::{ABSOLUTE_PATH, DNS_SUBDOMAIN, NETWORK_NAME};
 use crate::taint::{TaintMatcher, parse_taint};
 use crate::text::without_secrets;
 
-pub use manifests::{DEFAULT_IMAGE, ManifestsArgs, TenantArgs};
+pub use manifests::{AdditionArgs, DEFAULT_IMAGE, ManifestsArgs, TenantArgs};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9468);
 

@@ -7,14 +7,17 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod flow_schema;
 mod forms;
 mod gitops;
 mod image;
 mod labels;
 mod new_nodes;
+mod options;
 mod parts;
 mod permissions;
 mod pods;
+mod rationale;
 mod render;
 mod server;
 mod uninstall;
