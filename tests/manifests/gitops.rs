@@ -85,7 +85,13 @@ async fn server_side_apply_after_kubectl_apply_has_no_conflict_and_changes_nothi
             "--toleration-policy",
             "--node-name-policy=Warn",
             "--image=registry.example.com/untaint@sha256:0123",
+            "--image-pull-secret=registry",
+            "--label=team=nodes",
+            "--node-selector=pool=a",
         ];
+        if form == "daemonset" {
+            arguments.push("--flow-schema");
+        }
         if has_mutating_policies {
             arguments.push("--taint-new-nodes");
         }
