@@ -31,13 +31,13 @@ test-versions: ## Run the tests with a real API server for each of VERSIONS (suc
 	tests/versions $(VERSIONS)
 
 # Needs root, and the packages that the program names if they are missing. The scenarios run in namespaces of their own and
-# leave the machine as it is. The first run builds a kubelet and a container runtime, which takes minutes.
+# leave the machine as it is. The first run builds a kubelet and a container runtime, which takes minutes. `.ci/dist` builds
+# with the same arguments, so that the dependencies are built once.
 .PHONY: e2e
 e2e: SCENARIO =
 e2e: PROGRAM = $(abspath $(BUILT)/debug/untaint)
 e2e: ## Run untaint on a real node, or only the scenarios SCENARIO; PROGRAM is the program to run instead of a debug build
-	$(if $(filter file,$(origin PROGRAM)),cargo build --bin untaint)
-	cargo build --package e2e
+	cargo build --workspace --bins
 	UNTAINT_BINARY=$(abspath $(PROGRAM)) $(BUILT)/debug/e2e $(SCENARIO)
 
 # The soak tests of `make test`, one after another, with larger numbers.
@@ -87,11 +87,19 @@ lint: ## Check format, lints, documents, generated files, dependencies, scripts 
 	cargo deny check --deny warnings bans licenses sources
 	@if cargo deny fetch db; then $(MAKE) advisories; \
 		else echo 'lint: skipped: advisories and yanked versions, as the database cannot be fetched'; fi
+	@if [[ -d $$(rustc --print target-libdir --target $(MACOS)) ]]; then $(MAKE) macos; \
+		else echo 'lint: skipped: macOS, as its standard library is missing (rustup target add $(MACOS))'; fi
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
 		else echo 'lint: skipped: scripts, as there is no shellcheck'; fi
 	@if command -v kubectl >/dev/null; then \
 		for directory in $(KUSTOMIZATIONS); do kubectl kustomize "$$directory" >/dev/null; done; \
 		else echo 'lint: skipped: manifests, as there is no kubectl (make test checks them too)'; fi
+
+# The C code of ring is not needed for the check, and a compiler that could build it is rarely there.
+MACOS := aarch64-apple-darwin
+.PHONY: macos
+macos: ## Check that `untaint config` and `untaint manifests` build on macOS
+	CC_$(subst -,_,$(MACOS))=true AR_$(subst -,_,$(MACOS))=true cargo check --bin untaint --target $(MACOS)
 
 # The result changes without a commit, and the database is on a server of another project. So `make lint` continues
 # without the database, even with CI=true. This target fails without it. Run it every day and before a release.
@@ -104,8 +112,15 @@ release: ## Build the release binary, and check that it is static and small and 
 	.ci/release
 
 .PHONY: reproducible
-reproducible: ## Build the release binary in two different environments, and check that the bytes are equal
+reproducible: ## Build the release binary and the files of `make dist` in two different environments, and compare the bytes
 	.ci/reproduce
+
+# A release is that of a commit, so nothing may differ from it.
+.PHONY: dist
+dist: ARCHITECTURES = amd64 arm64
+dist: ## Make the files of a release for ARCHITECTURES, in target/dist: programs, image, manifests, bills of materials
+	@[[ -z $$(git status --porcelain) ]] || { echo 'make dist: commit or delete these files first:'; git status --short; exit 1; } >&2
+	.ci/dist $$(git rev-parse HEAD) $$(git log --max-count 1 --format=%ct) $(ARCHITECTURES)
 
 # RUST_IMAGE=docker.io/library/rust:TAG@sha256:… pins the image of the compiler: see docs/security.md.
 .PHONY: image

@@ -18,7 +18,7 @@ use crate::syntax::{ABSOLUTE_PATH, DNS_SUBDOMAIN, NETWORK_NAME};
 use crate::taint::{TaintMatcher, parse_taint};
 use crate::text::without_secrets;
 
-pub use manifests::{DEFAULT_IMAGE, ManifestsArgs, TenantArgs};
+pub use manifests::{AdditionArgs, DEFAULT_IMAGE, ManifestsArgs, TenantArgs};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9468);
 
@@ -49,7 +49,6 @@ impl From<Exit> for ExitCode {
     name = "untaint",
     version,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     after_help = "Exit codes: 0 done; 1 failed; 2 bad usage, configuration or credentials; 3 not ready, or not ready in time; 4 run --once: a configured taint stays, because no rule for it selects the Node."
 )]
 pub struct Cli {
@@ -93,17 +92,26 @@ impl Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[command(flatten)]
+    Node(NodeCommand),
+    /// Validate and show configuration files.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the permissions, admission policies and pods that a cluster needs for a configuration.
+    Manifests(ManifestsArgs),
+    /// Print the version.
+    Version,
+}
+
+/// The commands that run on nodes, which need Linux.
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
     /// Watch the Node that this process runs on, and remove its start-up taints when their gates are open.
     Run(RunArgs),
     /// Wait until every gate has been open for stableFor. Does not use the API server.
     Wait(WaitArgs),
     /// Evaluate every gate once, and print its state and the reason. Does not use the API server.
     Check(ConfigOrGates),
-    /// Validate and show configuration files.
-    #[command(subcommand)]
-    Config(ConfigCommand),
-    /// Print the permissions, admission policies and pods that a cluster needs for a configuration.
-    Manifests(ManifestsArgs),
     /// Copy this program into a directory, for hooks in containers whose image does not contain it.
     Install {
         /// An existing directory, for example a shared volume.

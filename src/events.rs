@@ -11,8 +11,6 @@ use crate::taint::written;
 use crate::text::printable_bytes;
 pub use publisher::{Publisher, Sender, channel};
 
-/// `reportingController`. untaint has no domain to qualify it with.
-pub const CONTROLLER: &str = "untaint";
 /// The API server's limit for a note, in bytes.
 const MAX_NOTE: usize = 1024;
 

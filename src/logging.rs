@@ -1,5 +1,6 @@
 //! Logs on standard error.
 
+use std::env;
 use std::io::{self, IsTerminal, Write, stderr};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -48,10 +49,17 @@ pub fn init(format: Format, level: LevelFilter) -> Flush {
         .with_default(level.min(LevelFilter::WARN))
         .with_target(env!("CARGO_PKG_NAME"), level);
     let is_terminal = stderr().is_terminal();
-    let layer = match format {
-        Format::Auto if is_terminal => layer.with_ansi(true).boxed(),
-        Format::Text => layer.with_ansi(is_terminal).boxed(),
-        Format::Auto | Format::Json => layer.json().flatten_event(true).boxed(),
+    // https://no-color.org: an empty variable has no effect.
+    let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_text = match format {
+        Format::Auto => is_terminal,
+        Format::Text => true,
+        Format::Json => false,
+    };
+    let layer = if is_text {
+        layer.with_ansi(is_terminal && !no_color).boxed()
+    } else {
+        layer.json().flatten_event(true).boxed()
     };
     tracing_subscriber::registry()
         .with(layer.with_filter(ours))

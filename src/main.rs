@@ -9,6 +9,7 @@ fn main() -> ExitCode {
     let cli = Cli::read();
     let _flush = logging::init(cli.log_format, cli.log_level);
     // kube, the HTTPS gate and the tests share one TLS provider. It must be installed first.
+    #[cfg(target_os = "linux")]
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -4,6 +4,7 @@
 //! which is measured in turn with them.
 
 mod connection;
+mod flood;
 mod idle;
 mod latency;
 mod node_watch;
@@ -41,6 +42,9 @@ struct Arguments {
     /// The number of seconds for which the wake-ups of an idle agent are counted
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     idle: u64,
+    /// Measure only removals while another account floods the server
+    #[arg(long)]
+    flood: bool,
     /// Measure this program instead of the one that is built with the bench
     #[arg(long, default_value = env!("CARGO_BIN_EXE_untaint"))]
     program: String,
@@ -56,10 +60,19 @@ async fn main() -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let _ = ring::default_provider().install_default();
-    let Some(cluster) = cluster::fresh(&[]).await else {
+    let flags = if arguments.flood {
+        &flood::FLAGS[..]
+    } else {
+        &[]
+    };
+    let Some(cluster) = cluster::fresh(flags).await else {
         return Ok(ExitCode::SUCCESS);
     };
-    let rows = measure(&arguments, &cluster).await?;
+    let rows = if arguments.flood {
+        vec![flood::measure(&cluster, &arguments.program, arguments.rounds).await?]
+    } else {
+        measure(&arguments, &cluster).await?
+    };
     let mut out = io::stdout().lock();
     writeln!(
         out,

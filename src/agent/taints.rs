@@ -7,7 +7,7 @@ use tracing::info;
 use super::Agent;
 use super::rule::RuleRunner;
 use crate::api::ApiError;
-use crate::node::patch::{Change, Wanted};
+use crate::node::patch::{Change, Wanted, Wish};
 use crate::node::self_check::SelfCheck;
 use crate::node::view::NodeView;
 use crate::node::writes::{Denied, Request};
@@ -141,9 +141,9 @@ fn wanted<'r>(
     let orphans = node
         .into_iter()
         .flat_map(|node| put_backs.to_take_off(node));
-    wanted.remove.extend(orphans);
     let added_by_check = self_check.and_then(SelfCheck::taint_to_remove);
-    wanted.remove.extend(added_by_check);
+    let without_rule = orphans.chain(added_by_check);
+    wanted.remove.extend(without_rule.map(Wish::from));
     for state in rules.iter().map(|rule| &rule.state) {
         state.add_wanted(&mut wanted);
     }

@@ -1,5 +1,9 @@
 //! `untaint manifests`.
 
+mod additions;
+
+pub use additions::AdditionArgs;
+
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
@@ -80,6 +84,8 @@ pub struct ManifestsArgs {
         default_missing_value = "ExceptKarpenter"
     )]
     pub taint_new_nodes: Option<NewNodes>,
+    #[command(flatten)]
+    pub additions: AdditionArgs,
     #[command(flatten)]
     pub tenants: TenantArgs,
 }

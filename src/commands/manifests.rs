@@ -24,6 +24,7 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         strict_policy: args.strict_policy,
         tenants: args.tenants.into(),
         taint_new_nodes: args.taint_new_nodes,
+        additions: args.additions.try_into().map_err(Failure::Usage)?,
     };
     let target = args.patch.map(|daemon_set| Patch {
         daemon_set,

@@ -1,13 +1,10 @@
 //! The commands.
 
-mod check;
 mod config;
-mod flags;
-mod install;
-mod late;
 mod manifests;
-mod run;
-mod wait;
+// Everywhere, people can write configurations and manifests. Nodes run Linux.
+#[cfg_attr(not(target_os = "linux"), path = "no_node.rs")]
+mod node;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,9 +17,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{error, info, warn};
 
 use crate::blocking::joined;
-use crate::cli::{Command, Exit};
+use crate::cli::{Command, Exit, NodeCommand};
 use crate::config::{Problems, is_standard_input, names};
-use crate::gate::probe::exec;
 
 /// After this time, untaint logs that a file system does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,18 +28,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub async fn dispatch(command: Command) -> Exit {
     // Only `run` without `--once` has nothing left to do when it is stopped.
     let stopped = match &command {
-        Command::Run(args) if !args.once => Exit::Done,
+        Command::Node(NodeCommand::Run(args)) if !args.once => Exit::Done,
         _ => Exit::NotReady,
     };
     let work = async {
         let result = match command {
-            // This future is large.
-            Command::Run(args) => Box::pin(run::run(args)).await,
-            Command::Wait(args) => wait::wait(args).await,
-            Command::Check(args) => check::check(args).await,
+            Command::Node(command) => node::dispatch(command).await,
             Command::Config(command) => config::config(command).await,
             Command::Manifests(args) => manifests::manifests(args).await,
-            Command::Install { directory } => install::install(directory).await,
+            Command::Version => print(concat!("untaint ", env!("CARGO_PKG_VERSION"), "\n")).await,
         };
         match result {
             Ok(exit) => exit,
@@ -63,9 +56,9 @@ pub async fn dispatch(command: Command) -> Exit {
             }
             Err(error) => Failure::Failed(error.into()).report().await,
         },
-        error = exec::reap_orphans() => Failure::Failed(error.into()).report().await,
+        error = node::reap_orphans() => Failure::Failed(error.into()).report().await,
     };
-    exec::wait_for_orphans().await;
+    node::wait_for_orphans().await;
     exit
 }
 

@@ -89,6 +89,12 @@ impl Rule {
         std::iter::once(self.taint.clone()).chain(other)
     }
 
+    /// Whether the rule decides by what the Node itself says: its labels, conditions or resources.
+    pub fn reads_node(&self) -> bool {
+        let mut gates = self.gates.iter();
+        !self.node_selector.is_empty() || gates.any(Gate::reads_node)
+    }
+
     /// Whether `other` is this rule, possibly in another version: one that removes another taint, or from other Nodes,
     /// is another rule.
     pub fn is_same(&self, other: &Self) -> bool {

@@ -13,7 +13,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
-use super::{CONTROLLER, bad_file, event};
+use super::{bad_file, event};
+use crate::REPORTING_CONTROLLER;
 use crate::api::{ApiError, ApiServer};
 use crate::backoff::{Backoff, jittered};
 use crate::rate_limit::{RepeatFilter, TokenBucket};
@@ -205,7 +206,7 @@ impl Publisher {
             .retain(|_, (used, _)| now - *used < REPETITION);
         let fresh = || {
             let reporter = Reporter {
-                controller: CONTROLLER.into(),
+                controller: REPORTING_CONTROLLER.into(),
                 instance: Some(self.node_name.chars().take(MAX_INSTANCE).collect()),
             };
             (now, Recorder::new(self.client.clone(), reporter))

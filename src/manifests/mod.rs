@@ -15,13 +15,14 @@ pub use account::{Account, OWN};
 pub use policy::{Enforcement, NewNodes, Tenants};
 pub use workload::{KeyError, MountError};
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use thiserror::Error;
 
 use self::policy::MOST_CHARACTERS;
-use self::yaml::{Values, scalar};
+use self::yaml::{Values, fields, scalar};
 use crate::config::{Check, Configuration, Gate, ObservedObject, Rule, SourceFile};
 
 const HEAD: &str =
@@ -30,7 +31,7 @@ const HEAD: &str =
 /// The parts of an installation. The comments are in `--help`, as are those of [`Form`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// The roles and their bindings.
+    /// The roles and their bindings, and with --flow-schema the FlowSchema.
     Rbac,
     /// The admission policies and their bindings.
     Policy,
@@ -127,6 +128,25 @@ pub enum RenderError {
          rule, or leave the option out"
     )]
     NoNewTaint,
+    /// Other programs use the account too.
+    #[error(
+        "--flow-schema is for the form daemonset: with another form, it would also give the requests of other programs with \
+         this account the priority of kubelets"
+    )]
+    SharedFlow,
+    /// The pods would run only where no rule applies.
+    #[error(
+        "--node-selector {key}={value}: every rule has {key}: {of_rules} in nodeSelector, so the pods would run only on nodes \
+         that no rule selects; leave {key} out, or correct the rules"
+    )]
+    OtherNodes {
+        /// A label of the Nodes.
+        key: String,
+        /// Its value in the option.
+        value: String,
+        /// Its value in the rules.
+        of_rules: String,
+    },
     /// The API server would refuse the policy, and the account would have its permissions without it.
     #[error(
         "the admission policy {policy} is too long: one of its expressions has {length} characters, and the API server \
@@ -138,6 +158,19 @@ pub enum RenderError {
         /// Of the longest expression, in characters.
         length: usize,
     },
+}
+
+/// What the objects have besides what follows from the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Additions {
+    /// Add a FlowSchema for the account.
+    pub flow_schema: bool,
+    /// Labels of every object besides its own.
+    pub labels: BTreeMap<String, String>,
+    /// The Secrets with credentials for the registry of the image.
+    pub image_pull_secrets: Vec<String>,
+    /// Labels of the Nodes on which the pods run, besides those that all rules select.
+    pub node_selector: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone)]
@@ -163,6 +196,8 @@ pub struct Manifests {
     pub tenants: Tenants,
     /// Which new Nodes a policy gives the taints of the rules.
     pub taint_new_nodes: Option<NewNodes>,
+    /// What the user adds.
+    pub additions: Additions,
 }
 
 impl Manifests {
@@ -215,6 +250,9 @@ impl Manifests {
         if self.account.is_own() && !self.form.has_own_account() {
             return Err(RenderError::OwnAccount);
         }
+        if self.additions.flow_schema && !self.form.has_own_account() {
+            return Err(RenderError::SharedFlow);
+        }
         Ok(())
     }
 
@@ -222,7 +260,9 @@ impl Manifests {
     fn values(&self) -> Values {
         Values::default()
             .with("instance", scalar(&self.account.label()))
+            .with("moreLabels", fields(&self.additions.labels))
             .with_part("labels", include_str!("labels.yaml"))
+            .with_part("matchDefaults", include_str!("policy/match-defaults.yaml"))
             .with("namespace", scalar(&self.account.namespace))
             .with("accountName", scalar(&self.account.name))
     }

@@ -12,7 +12,7 @@ mod tenants;
 
 use super::yaml::Values;
 use super::{Manifests, RenderError};
-use crate::events::CONTROLLER;
+use crate::REPORTING_CONTROLLER;
 
 pub(super) use mark::role_rules;
 pub use new_nodes::NewNodes;
@@ -57,7 +57,7 @@ fn nodes(manifests: &Manifests) -> Result<[String; 2], RenderError> {
 
 fn events(manifests: &Manifests) -> Result<[String; 2], RenderError> {
     let template = include_str!("policy/events.yaml");
-    let values = for_account(manifests).with("controller", CONTROLLER);
+    let values = for_account(manifests).with("controller", REPORTING_CONTROLLER);
     denying(template, values, &manifests.account.objects_for("events"))
 }
 

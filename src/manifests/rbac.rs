@@ -60,7 +60,39 @@ pub(super) fn documents(manifests: &Manifests) -> Vec<String> {
     }
     cluster_rules.push_str(&policy::role_rules(manifests));
     documents.insert(0, role(manifests, None, &account.objects(), &cluster_rules));
+    documents.extend(
+        manifests
+            .additions
+            .flow_schema
+            .then(|| flow_schema(manifests)),
+    );
     documents
+}
+
+/// Puts the requests that decide removals at the priority level of the kubelets' own requests for their Nodes.
+fn flow_schema(manifests: &Manifests) -> String {
+    let observed: BTreeSet<_> = manifests.observed().filter_map(of_flow).collect();
+    let values = manifests
+        .values()
+        .with("name", manifests.account.objects())
+        .with("observed", observed.into_iter().collect::<String>());
+    values.fill(include_str!("rbac/flow-schema.yaml"))
+}
+
+/// What a gate of this kind needs besides the requests for Nodes.
+fn of_flow(object: &ObservedObject) -> Option<String> {
+    match object {
+        ObservedObject::CsiDriver(_) => Some(
+            "- apiGroups: [storage.k8s.io]\n  resources: [csinodes]\n  verbs: [list, watch]\n  clusterScope: true\n  namespaces: [\"*\"]\n".into(),
+        ),
+        ObservedObject::Pods(pods) => Some(format!(
+            "- apiGroups: [\"\"]\n  resources: [pods]\n  verbs: [list, watch]\n  namespaces: [{}]\n",
+            scalar(&pods.namespace)
+        )),
+        ObservedObject::Allocatable(_)
+        | ObservedObject::NodeCondition(_)
+        | ObservedObject::NodeLabel(_) => None,
+    }
 }
 
 const NODES: &str = r#"- apiGroups: [""]

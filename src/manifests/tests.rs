@@ -42,6 +42,12 @@ fn all() -> impl Iterator<Item = Manifests> {
             ..Tenants::default()
         },
         taint_new_nodes: Some(NewNodes::ExceptKarpenter),
+        additions: Additions {
+            flow_schema: form.has_own_account(),
+            labels: BTreeMap::from([("team".into(), "a".into())]),
+            image_pull_secrets: vec!["registry".into()],
+            node_selector: BTreeMap::from([("pool".into(), "a".into())]),
+        },
     })
 }
 

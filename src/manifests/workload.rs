@@ -4,6 +4,7 @@
 
 mod config_map;
 mod mounts;
+mod nodes;
 mod tolerations;
 
 use std::collections::BTreeSet;
@@ -60,6 +61,7 @@ pub(super) fn daemon_set(manifests: &Manifests) -> Result<String, RenderError> {
         .with_part("selector", SELECTOR)
         .with("hostNetwork", include_str!("workload/host-network.yaml"))
         .with("tolerations", tolerations::of_pods(manifests))
+        .with("nodeSelector", nodes::selector(manifests)?)
         .with_part("nodes", include_str!("workload/nodes.yaml"));
     Ok(values.fill(template))
 }
@@ -103,6 +105,7 @@ fn of_pods(manifests: &Manifests) -> Result<Values, RenderError> {
         .with("config", config_map.mounted())
         .with("image", scalar(&manifests.image))
         .with("timeout", timeout.unwrap_or_default())
+        .with("pullSecrets", pull_secrets(manifests))
         .with("nodeName", include_str!("workload/node-name.yaml"))
         .with("confinement", confinement(manifests, &directories))
         .with("hostMounts", mounts::mounts(&directories))
@@ -119,6 +122,20 @@ fn of_pods(manifests: &Manifests) -> Result<Values, RenderError> {
         ),
         Form::Daemonset | Form::PostStart => values,
     })
+}
+
+fn pull_secrets(manifests: &Manifests) -> String {
+    let names = &manifests.additions.image_pull_secrets;
+    let mut field = String::new();
+    for (index, name) in names.iter().enumerate() {
+        let head = if index == 0 {
+            "imagePullSecrets:\n"
+        } else {
+            ""
+        };
+        let _ = writeln!(field, "{head}- name: {}", scalar(name));
+    }
+    field
 }
 
 fn confinement(manifests: &Manifests, directories: &BTreeSet<PathBuf>) -> String {

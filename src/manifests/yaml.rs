@@ -71,6 +71,15 @@ pub(super) fn scalar(text: &str) -> String {
     }
 }
 
+/// The fields of a mapping of strings, one a line.
+pub(super) fn fields(mapping: &BTreeMap<String, String>) -> String {
+    let mut fields = String::new();
+    for (key, value) in mapping {
+        let _ = writeln!(fields, "{}: {}", scalar(key), scalar(value));
+    }
+    fields
+}
+
 /// A string of JSON is a string of YAML, except for the characters that YAML 1.1 reads as line breaks or drops.
 fn quoted(text: &str) -> String {
     let mut quoted = String::new();

@@ -58,11 +58,29 @@ impl Change {
     }
 }
 
+/// A wish to remove the taints that match.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    pub matcher: &'a TaintMatcher,
+    /// Whether it follows from the Node itself, such as its `status.allocatable`. Such a wish is for this version of the
+    /// Node alone: the next one may be without the evidence.
+    pub follows_from_node: bool,
+}
+
+/// A wish for whatever version the Node has.
+impl<'a> From<&'a TaintMatcher> for Wish<'a> {
+    fn from(matcher: &'a TaintMatcher) -> Self {
+        Self {
+            matcher,
+            follows_from_node: false,
+        }
+    }
+}
+
 /// What the rules want to do with the Node's taints.
 #[derive(Debug, Default)]
 pub struct Wanted<'a> {
-    /// Taints that match one of these.
-    pub remove: Vec<&'a TaintMatcher>,
+    pub remove: Vec<Wish<'a>>,
     pub put_back: Vec<Taint>,
 }
 
@@ -70,7 +88,7 @@ impl Wanted<'_> {
     /// Whether every step of `change` is wanted.
     pub fn includes(&self, change: &Change) -> bool {
         change.taints.iter().all(|taint| match change.action {
-            Action::Remove => self.remove.iter().any(|matcher| matcher.matches(taint)),
+            Action::Remove => self.remove.iter().any(|wish| wish.matcher.matches(taint)),
             Action::PutBack => self.put_back.contains(taint),
         })
     }
@@ -82,9 +100,9 @@ impl Wanted<'_> {
         allowed: impl Fn(&Step) -> bool,
     ) -> impl Iterator<Item = Change> {
         let removal = removal(node, |taint| {
-            let mut matchers = self.remove.iter().copied();
-            let matcher = matchers.find(|matcher| matcher.matches(taint))?;
-            allowed(&Step::new(Action::Remove, taint)).then_some(matcher)
+            let mut wishes = self.remove.iter().copied();
+            let wish = wishes.find(|wish| wish.matcher.matches(taint))?;
+            allowed(&Step::new(Action::Remove, taint)).then_some(wish)
         });
         let put_back = self.put_back.iter();
         let put_back = put_back.filter(|taint| allowed(&Step::new(Action::PutBack, taint)));
@@ -93,24 +111,27 @@ impl Wanted<'_> {
     }
 }
 
-/// Removes the taints for which `select` returns a matcher; `None` if there are none.
+/// Removes the taints for which `select` returns a wish; `None` if there are none.
 ///
 /// Highest index first, so that no `remove` moves a taint that a later operation names.
-pub fn removal<'a>(
-    node: &NodeView,
-    select: impl Fn(&Taint) -> Option<&'a TaintMatcher>,
-) -> Option<Change> {
+///
+/// If a wish follows from the Node, the patch also tests the version of the Node. The server applies a patch to the Node
+/// as it is, and once more to a newer one if another writer was faster (apiserver `endpoints/handlers/patch.go`). So the
+/// test fails there as well, with the 422 of any failed test.
+pub fn removal<'a>(node: &NodeView, select: impl Fn(&Taint) -> Option<Wish<'a>>) -> Option<Change> {
     let mut taints = Vec::new();
     let mut operations = vec![test_uid(node)];
+    let mut follows_from_node = false;
     for (index, taint) in node.taints.iter().enumerate().rev() {
-        let Some(matcher) = select(taint) else {
+        let Some(wish) = select(taint) else {
             continue;
         };
         let index = index.to_string();
         let path = |field| ["spec", "taints", &index, field];
         operations.push(test(path("key"), taint.key.as_str().into()));
         operations.push(test(path("effect"), taint.effect.as_str().into()));
-        if matcher.value.is_some() {
+        follows_from_node |= wish.follows_from_node;
+        if wish.matcher.value.is_some() {
             // The API leaves an empty value out, and a `test` of a missing field succeeds only with `null`.
             let value = taint.value.as_deref().filter(|value| !value.is_empty());
             operations.push(test(path("value"), value.map_or(Value::Null, Value::from)));
@@ -118,6 +139,9 @@ pub fn removal<'a>(
         let path = PointerBuf::from_tokens(["spec", "taints", &index]);
         operations.push(PatchOperation::Remove(RemoveOperation { path }));
         taints.push(taint.clone());
+    }
+    if follows_from_node {
+        operations.insert(1, test_version(node));
     }
     (!taints.is_empty()).then_some(Change {
         uid: node.metadata.uid.clone(),
@@ -156,6 +180,12 @@ fn test_uid(node: &NodeView) -> PatchOperation {
     test(["metadata", "uid"], node.metadata.uid.as_str().into())
 }
 
+/// Fails once another client has changed the Node.
+pub(super) fn test_version(node: &NodeView) -> PatchOperation {
+    let version = node.metadata.resource_version.to_string();
+    test(["metadata", "resourceVersion"], version.into())
+}
+
 fn add<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
     PatchOperation::Add(AddOperation {
         path: PointerBuf::from_tokens(path),
@@ -163,7 +193,7 @@ fn add<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
     })
 }
 
-pub(super) fn test<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
+fn test<const N: usize>(path: [&str; N], value: Value) -> PatchOperation {
     PatchOperation::Test(TestOperation {
         path: PointerBuf::from_tokens(path),
         value,

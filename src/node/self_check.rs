@@ -154,8 +154,7 @@ fn dry_run(node: &NodeView) -> Option<DryRun> {
     let mut addition = patch::addition(node, &[taint])?;
     let version = node.metadata.resource_version;
     // Otherwise, an update by another client would look like a dry run that was carried out.
-    let is_same = patch::test(["metadata", "resourceVersion"], version.to_string().into());
-    addition.operations.0.insert(0, is_same);
+    addition.operations.0.insert(0, patch::test_version(node));
     Some(DryRun {
         uid: addition.uid,
         version,

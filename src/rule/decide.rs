@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Decision, RuleState};
 use crate::config::DeadlineAction;
-use crate::node::patch::{Action, Step, Wanted};
+use crate::node::patch::{Action, Step, Wanted, Wish};
 use crate::node::view::NodeView;
 use crate::taint::TaintMatcher;
 
@@ -81,7 +81,14 @@ impl RuleState {
     /// Adds the change to write now.
     pub fn add_wanted<'a>(&'a self, wanted: &mut Wanted<'a>) {
         match self.wants() {
-            Some(Action::Remove) => wanted.remove.extend(self.own_taints.matchers()),
+            Some(Action::Remove) => {
+                let follows_from_node = self.rule.reads_node();
+                let wish = |matcher| Wish {
+                    matcher,
+                    follows_from_node,
+                };
+                wanted.remove.extend(self.own_taints.matchers().map(wish));
+            }
             Some(Action::PutBack) => {
                 let taint = self.own_taints.to_put_back();
                 wanted.put_back.extend(taint.map(TaintMatcher::to_taint));

@@ -3,6 +3,7 @@
 mod config;
 mod endings;
 mod files;
+mod help;
 mod node_name;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -3,6 +3,7 @@
 mod daemon_sets;
 mod examples;
 mod missing;
+mod overtaken;
 mod quantities;
 mod silence;
 mod since_boot;

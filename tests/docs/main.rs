@@ -12,6 +12,7 @@ mod layers;
 mod owners;
 mod reference;
 mod schema;
+mod workflow;
 
 use std::collections::BTreeSet;
 use std::fs;

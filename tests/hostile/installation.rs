@@ -10,7 +10,7 @@ use testkit::DEADLINE;
 use testkit::cluster::{self, Cluster};
 use tokio::time::timeout;
 use untaint::config;
-use untaint::manifests::{Account, Form, Manifests, Part, Tenants};
+use untaint::manifests::{Account, Additions, Form, Manifests, Part, Tenants};
 
 use crate::events::{EVENTS, event};
 use crate::request::{By, MERGE, Request};
@@ -136,6 +136,7 @@ impl Installation {
                 strict_policy: options.strict_policy,
                 tenants: Tenants::default(),
                 taint_new_nodes: None,
+                additions: Additions::default(),
             },
             account,
             directory: TempDir::new().unwrap(),

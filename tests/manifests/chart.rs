@@ -1,22 +1,32 @@
 //! The Helm chart, against `untaint manifests`.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tempfile::{NamedTempFile, tempdir};
 use testkit::cluster::fresh;
 use testkit::helm::Helm;
+use untaint::config;
 
 use crate::render::{Objects, ROOT, written};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/chart");
 
 /// Sets of values of the chart, and the options of `untaint manifests` that say the same.
-const OPTIONS: [(&[&str], &[&str]); 5] = [
+const OPTIONS: [(&[&str], &[&str]); 7] = [
     (&["untaint", "--namespace=untaint"], &[]),
     (
         &["my-untaint", "--namespace=kube-system"],
         &["--namespace=kube-system", "--service-account=my-untaint"],
+    ),
+    (
+        &[
+            "untaint",
+            "--namespace=1",
+            "--set-string=serviceAccount.name=1e3",
+        ],
+        &["--namespace=1", "--service-account=1e3"],
     ),
     (
         &[
@@ -28,6 +38,19 @@ const OPTIONS: [(&[&str], &[&str]); 5] = [
             "--check-node-uid",
             "--exact-tolerations",
             "--selinux-type=spc_t",
+        ],
+    ),
+    (
+        &[
+            "untaint",
+            "--namespace=untaint",
+            "--set=labels.team=a,nodeSelector.pool=b,flowSchema=true,imagePullSecrets[0].name=c",
+        ],
+        &[
+            "--label=team=a",
+            "--node-selector=pool=b",
+            "--flow-schema",
+            "--image-pull-secret=c",
         ],
     ),
     (
@@ -57,49 +80,85 @@ const OPTIONS: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
+/// The examples, and configurations that have every field, as values of the chart.
+fn configurations() -> Vec<PathBuf> {
+    let directories = ["examples", "tests/fixtures/config/valid"];
+    let entries = directories.map(|directory| fs::read_dir(format!("{ROOT}/{directory}")).unwrap());
+    let files = entries.into_iter().flatten();
+    let files = files.map(|entry| entry.unwrap().path());
+    let is_configuration = |file: &PathBuf| file.extension().is_some_and(|kind| kind == "yaml");
+    let files: Vec<_> = files.filter(is_configuration).collect();
+    assert!(files.len() > 20, "{files:?}");
+    files
+}
+
+/// The file with a directory that can be mounted in a pod, and with quotes where Helm, which reads YAML 1.1, would read no
+/// string.
+fn as_values(file: &Path) -> NamedTempFile {
+    let mut text = fs::read_to_string(file).unwrap();
+    for (written, instead) in [
+        ("/opt/cni/bin, /bin]", "/opt/cni/bin, /opt/bin]"),
+        (" 1_000,", " \"1_000\","),
+        (" yes,", " \"yes\","),
+    ] {
+        text = text.replace(written, instead);
+    }
+    let values = NamedTempFile::new().unwrap();
+    fs::write(&values, text).unwrap();
+    values
+}
+
 #[tokio::test]
-async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_example() {
+async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_configuration() {
     let Some(helm) = Helm::get().await else {
         return;
     };
-    for entry in fs::read_dir(format!("{ROOT}/examples")).unwrap() {
-        let example = entry.unwrap().path();
-        if example.extension().is_none_or(|kind| kind != "yaml") {
-            continue;
-        }
-        let values = format!("--values={}", example.display());
+    for file in configurations() {
+        let values = as_values(&file);
+        let original = fs::read_to_string(&values).unwrap();
+        let of_chart = format!("--values={}", values.path().display());
         for (options, of_manifests) in OPTIONS {
-            let arguments = [&["template"], options, &[CHART, &values]].concat();
-            let chart = helm.run(&arguments).await.unwrap();
-            assert_eq!(helm.run(&arguments).await.unwrap(), chart, "{arguments:?}");
-            let chart = Objects(serde_yaml::from_multiple(&chart).unwrap());
-            let configuration = NamedTempFile::new().unwrap();
-            let text = chart.one("ConfigMap")["data"]["config.yaml"].as_str();
-            fs::write(&configuration, text.unwrap()).unwrap();
-            let config = format!("--config={}", configuration.path().display());
+            let place = format!("{} {options:?}", file.display());
+            let arguments = [&["template"], options, &[CHART, &of_chart]].concat();
             let is_daemon_set = !of_manifests
                 .iter()
                 .any(|option| option.starts_with("--form"));
             let only = if is_daemon_set {
-                "rbac,policy,config,workload"
+                "--only=rbac,policy,config,workload"
             } else {
-                "rbac,policy,config"
+                "--only=rbac,policy,config"
             };
-            let arguments = [&[config.as_str(), "--only", only], of_manifests].concat();
-            let expected: Vec<Value> =
-                serde_yaml::from_multiple(&written(&arguments).unwrap()).unwrap();
+            let manifests = |configuration: &NamedTempFile| {
+                let config = format!("--config={}", configuration.path().display());
+                written(&[&[config.as_str(), only], of_manifests].concat())
+            };
+            let chart = match (helm.run(&arguments).await, manifests(&values)) {
+                (Ok(chart), Ok(_)) => chart,
+                (Err(error), Err(expected)) => {
+                    let error = error.to_string();
+                    assert!(error.contains(expected.trim_end()), "{place}: {error}");
+                    continue;
+                }
+                (chart, manifests) => panic!("{place}: {chart:?}, {manifests:?}"),
+            };
+            assert_eq!(helm.run(&arguments).await.unwrap(), chart, "{place}");
+            let chart = Objects(serde_yaml::from_multiple(&chart).unwrap());
+            let text = chart.one("ConfigMap")["data"]["config.yaml"].as_str();
+            let text = text.unwrap();
+            let shown = |text: &str| config::show(&config::parse(text).unwrap());
+            assert_eq!(shown(text), shown(&original), "{place}");
+
+            let configuration = NamedTempFile::new().unwrap();
+            fs::write(&configuration, text).unwrap();
+            let expected = manifests(&configuration).unwrap();
+            let expected: Vec<Value> = serde_yaml::from_multiple(&expected).unwrap();
             let is_made = |object: &Value| object["kind"] != "Namespace";
             let expected = expected.into_iter().filter(is_made).collect();
             let [chart, expected] = [chart.0, expected].map(sorted);
             for (found, expected) in chart.iter().zip(&expected) {
-                assert_eq!(found, expected, "{} {options:?}", example.display());
+                assert_eq!(found, expected, "{place}");
             }
-            assert_eq!(
-                chart.len(),
-                expected.len(),
-                "{} {options:?}",
-                example.display()
-            );
+            assert_eq!(chart.len(), expected.len(), "{place}");
         }
     }
 }
@@ -151,6 +210,13 @@ async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled() {
         let arguments = ["get", kinds, "--all-namespaces", selector, "--output=name"];
         cluster.kubectl(&arguments).await.unwrap()
     };
+    // Helm validates before it sends anything.
+    let wrong = "--set=rules[0].gates[0].file.path=relative";
+    let example = format!("--values={ROOT}/examples/cilium.yaml");
+    let arguments = ["install", "chart", CHART, &example, wrong, &kubeconfig];
+    let said = helm.run(&arguments).await.unwrap_err().to_string();
+    assert!(said.contains("/rules/0/gates/0/file/path"), "{said}");
+    assert_eq!(installed().await, "");
     let [cilium, calico] =
         ["cilium", "calico"].map(|name| format!("--values={ROOT}/examples/{name}.yaml"));
     let notes = run(&["install", "chart", CHART, "--create-namespace", &cilium]).await;

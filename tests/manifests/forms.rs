@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 use testkit::cluster::shared;
-use untaint::cli::Command;
+use untaint::cli::{Command, NodeCommand};
 use untaint::config;
 
 use crate::render::{FORMS, Objects, ROOT, list, written};
@@ -206,7 +206,7 @@ async fn the_hook_starts_what_the_init_container_installs_and_gives_up_in_time()
     let [installer, hook] = programs.as_slice() else {
         panic!("{} programs", programs.len());
     };
-    let Command::Install { directory } = installer.command() else {
+    let Command::Node(NodeCommand::Install { directory }) = installer.command() else {
         panic!("{:?}", installer.command());
     };
     let path = Path::new(hook.path().unwrap());

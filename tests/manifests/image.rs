@@ -4,22 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use testkit::dockerfile::instructions;
 use testkit::skip::skip;
 
 use crate::render::{FORMS, Objects, ROOT, configuration, list, written};
 
 fn read(name: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join(name)).unwrap()
-}
-
-/// The instructions of that name, without it.
-fn instructions(name: &str) -> Vec<String> {
-    let dockerfile = read("Dockerfile").replace("\\\n", " ");
-    let lines = dockerfile.lines().filter_map(|line| line.split_once(' '));
-    lines
-        .filter(|(instruction, _)| instruction.eq_ignore_ascii_case(name))
-        .map(|(_, rest)| rest.trim().to_owned())
-        .collect()
 }
 
 #[test]

@@ -8,14 +8,19 @@
 )]
 
 mod chart;
+mod flow_schema;
 mod forms;
+mod gitops;
 mod image;
 mod labels;
 mod new_nodes;
+mod options;
 mod parts;
 mod permissions;
 mod pods;
+mod rationale;
 mod render;
 mod server;
+mod uninstall;
 mod volumes;
 mod warnings;

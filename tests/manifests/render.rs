@@ -95,7 +95,7 @@ impl Objects {
             .programs()
             .into_iter()
             .filter_map(|program| match program.command() {
-                cli::Command::Run(args) => Some((program, args)),
+                cli::Command::Node(cli::NodeCommand::Run(args)) => Some((program, args)),
                 _ => None,
             });
         let mut runs: Vec<_> = runs.collect();

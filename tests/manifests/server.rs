@@ -61,7 +61,12 @@ async fn what_is_written_from_an_example_can_be_applied_and_applied_again() {
             "--exact-tolerations",
             "--selinux-type=spc_t",
             "--image=registry.example.com/untaint@sha256:0123",
+            "--label=team=a,empty=",
+            "--image-pull-secret=registry",
+            "--node-selector=number=1,empty=",
         ];
+        let flow_schema = (form == "daemonset").then_some("--flow-schema");
+        let arguments: Vec<_> = arguments.into_iter().chain(flow_schema).collect();
         let text = written(&arguments).unwrap();
         assert_eq!(written(&arguments).unwrap(), text);
         let file = directory.path().join(namespace);

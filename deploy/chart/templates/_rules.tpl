@@ -14,9 +14,16 @@ chart, and the values of the templates that are made from src/manifests.
 {{- if and (ne $values.form "daemonset") (eq $namespace "untaint") (eq $account "untaint") }}
 {{- fail "form: this form is for the pods of another program: name the account of those pods with --namespace and serviceAccount.name; untaint:untaint is the account of the form daemonset" }}
 {{- end }}
-{{- $_ := set . "namespace" $namespace }}
-{{- $_ := set . "accountName" $account }}
+{{- $_ := set . "namespace" (toJson $namespace) }}
+{{- $_ := set . "accountName" (toJson $account) }}
 {{- $_ := set . "instance" (include "untaint.shortened" (list (include "untaint.unshortened" (list . "untaint")) 63)) }}
+{{- $_ := set . "moreLabels" ($values.labels | empty | ternary "" (toYaml $values.labels)) }}
+{{- range list "name" "instance" "part-of" }}
+{{- if hasKey $values.labels (printf "app.kubernetes.io/%s" .) }}
+{{- fail (printf "labels: untaint sets the label app.kubernetes.io/%s itself: use another key" .) }}
+{{- end }}
+{{- end }}
+{{- $_ := set . "matchDefaults" (include "untaint.policy.match-defaults" . | trim) }}
 {{- $_ := set . "labels" (include "untaint.labels" . | trim) }}
 {{- $_ := set . "user" (printf "system:serviceaccount:%s:%s" $namespace $account) }}
 {{- $_ := set . "writtenAccount" (printf "%s:%s" $namespace $account) }}
@@ -53,9 +60,10 @@ chart, and the values of the templates that are made from src/manifests.
 {{- end }}
 
 {{- define "untaint.unshortened" -}}
-{{- $values := index . 0 }}
-{{- if and (eq $values.namespace "untaint") (eq $values.accountName "untaint") }}{{ index . 1 }}
-{{- else }}{{ index . 1 }}.{{ $values.namespace }}.{{ $values.accountName }}{{ end }}
+{{- $root := (index . 0).root }}
+{{- $account := include "untaint.account" $root }}
+{{- if and (eq $root.Release.Namespace "untaint") (eq $account "untaint") }}{{ index . 1 }}
+{{- else }}{{ index . 1 }}.{{ $root.Release.Namespace }}.{{ $account }}{{ end }}
 {{- end }}
 
 {{- define "untaint.shortened" -}}
@@ -166,6 +174,24 @@ chart, and the values of the templates that are made from src/manifests.
 {{- toJson $outermost }}
 {{- end }}
 
+{{/* The labels of the Nodes on which the pods run: src/manifests/workload/nodes.rs. */}}
+{{- define "untaint.nodeSelector" -}}
+{{- $values := .root.Values }}
+{{- $shared := (first $values.rules).nodeSelector | default dict | deepCopy }}
+{{- range $rule := $values.rules }}
+{{- range $key, $value := $shared }}
+{{- if or (hasKey $rule "retaint") (ne $value (get ($rule.nodeSelector | default dict) $key)) }}{{ $_ := unset $shared $key }}{{ end }}
+{{- end }}
+{{- end }}
+{{- range $key, $value := $values.nodeSelector }}
+{{- if ne (get $shared $key | default $value) $value }}
+{{- fail (printf "nodeSelector: %s: %s: every rule has %s: %s in nodeSelector, so the pods would run only on nodes that no rule selects; leave %s out, or correct the rules" $key $value $key (get $shared $key) $key) }}
+{{- end }}
+{{- end }}
+{{- $selector := omit (merge (deepCopy $values.nodeSelector) $shared) "kubernetes.io/os" }}
+{{- $selector | empty | ternary "" (toYaml $selector) }}
+{{- end }}
+
 {{/* The volumes and mounts of the host, and what runs as root because of them. */}}
 {{- define "untaint.ofPods" -}}
 {{- $directories := include "untaint.directories" . | fromJsonArray }}
@@ -186,6 +212,8 @@ chart, and the values of the templates that are made from src/manifests.
 {{- $name := printf "%s:%s" $image.repository $tag }}
 {{- with $image.digest }}{{ $name = printf "%s@%s" $image.repository . }}{{ end }}
 {{- $_ := set . "image" (toJson $name) }}
+{{- with .root.Values.imagePullSecrets }}{{ $_ := set $ "pullSecrets" (printf "imagePullSecrets:\n%s" (toYaml .)) }}{{ end }}
+{{- $_ := set . "nodeSelector" (include "untaint.nodeSelector" .) }}
 {{- $_ := set . "nodeName" (include "untaint.workload.node-name" .) }}
 {{- $_ := set . "configMount" (include "untaint.workload.config-mount" .) }}
 {{- $selinux := .root.Values.seLinuxType }}

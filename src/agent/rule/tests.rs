@@ -105,7 +105,7 @@ async fn removals_without_an_answer_count_in_a_fight_like_any_other() {
         let matcher = rule.state.rule().taint.clone();
         let seen = tainted.node.as_ref().unwrap();
         rule.state
-            .unanswered(&removal(seen, |_| Some(&matcher)).unwrap());
+            .unanswered(&removal(seen, |_| Some((&matcher).into())).unwrap());
         rule.step(now, &clean);
     }
     rule.step(now, &tainted);

@@ -195,6 +195,20 @@ impl Gate {
         checks.all(|check| matches!(check, Check::Observation(_)))
     }
 
+    /// Whether some check looks at the Node itself.
+    pub(super) fn reads_node(&self) -> bool {
+        let mut checks = self.checks().iter();
+        checks.any(|check| match check {
+            Check::Probe(_) => false,
+            Check::Observation(observation) => match observation.object {
+                ObservedObject::CsiDriver(_) | ObservedObject::Pods(_) => false,
+                ObservedObject::Allocatable(_)
+                | ObservedObject::NodeCondition(_)
+                | ObservedObject::NodeLabel(_) => true,
+            },
+        })
+    }
+
     /// Warns about the gates of a rule without `stableFor`, which stand `at`.
     pub(super) fn warn_if_unstable(at: &Cursor<'_>) {
         for gate in at.items().into_iter().flatten() {

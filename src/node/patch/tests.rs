@@ -16,8 +16,20 @@ fn matcher(key: &str, value: Option<&str>) -> TaintMatcher {
 }
 
 fn remove(node: &NodeView, matchers: &[TaintMatcher]) -> Option<Change> {
+    remove_by(node, matchers, false)
+}
+
+fn remove_by(
+    node: &NodeView,
+    matchers: &[TaintMatcher],
+    follows_from_node: bool,
+) -> Option<Change> {
     removal(node, |taint| {
-        matchers.iter().find(|matcher| matcher.matches(taint))
+        let matcher = matchers.iter().find(|matcher| matcher.matches(taint))?;
+        Some(Wish {
+            matcher,
+            follows_from_node,
+        })
     })
 }
 
@@ -135,4 +147,18 @@ fn a_recreated_node_makes_the_patch_fail() {
         )
         .is_err()
     );
+}
+
+#[test]
+fn a_removal_that_follows_from_the_node_is_for_this_version_alone() {
+    let (seen, object) = node(&json!([{"key": "k", "effect": "NoSchedule"}]));
+    for follows_from_node in [false, true] {
+        let removal = remove_by(&seen, &[matcher("k", None)], follows_from_node).unwrap();
+        for (version, succeeds) in [("1", true), ("2", !follows_from_node)] {
+            let mut object = object.clone();
+            object["metadata"]["resourceVersion"] = json!(version);
+            let result = json_patch::patch(&mut object, &removal.operations);
+            assert_eq!(result.is_ok(), succeeds, "{follows_from_node} {version}");
+        }
+    }
 }

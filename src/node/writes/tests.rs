@@ -29,7 +29,7 @@ fn matchers() -> Vec<TaintMatcher> {
 
 fn wanted(matchers: &[TaintMatcher]) -> Wanted<'_> {
     Wanted {
-        remove: matchers.iter().collect(),
+        remove: matchers.iter().map(Into::into).collect(),
         put_back: Vec::new(),
     }
 }

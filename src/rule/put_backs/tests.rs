@@ -68,7 +68,7 @@ fn left(put_backs: &mut PutBacks, node: &NodeView, rules: Vec<Rule>) -> Vec<Left
 /// The removal of `t`.
 fn take_off() -> Change {
     let matcher = rule("one", "t").taint;
-    removal(&node("u", &["t"]), |_| Some(&matcher)).unwrap()
+    removal(&node("u", &["t"]), |_| Some((&matcher).into())).unwrap()
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_taint_whose_time_was_added_is_still_the_one_that_was_put_back() {
     let mut on_node = node("u", &["t"]);
     on_node.taints[0].time_added = Some(Time(time));
     let matcher = rule("one", "t").taint;
-    let change = removal(&on_node, |_| Some(&matcher)).unwrap();
+    let change = removal(&on_node, |_| Some((&matcher).into())).unwrap();
     let orphaned = || {
         let mut put_backs = done();
         let others = vec![elsewhere(rule("two", "t"))];

@@ -15,7 +15,7 @@ fn ready(now: Instant) -> (RuleState, Change) {
     step(&mut state, now, Some(&tainted()), true);
     assert_eq!(state.wants(), Some(Action::Remove));
     let matcher = rule().taint;
-    let change = removal(&tainted(), |_| Some(&matcher)).unwrap();
+    let change = removal(&tainted(), |_| Some((&matcher).into())).unwrap();
     (state, change)
 }
 

@@ -8,6 +8,7 @@
 //! - [`agent`]: the agent as a process.
 //! - [`health`]: an endpoint for the agent to probe.
 //! - [`hung`]: a file system that never answers.
+//! - [`dockerfile`]: the Dockerfile.
 //! - [`webhook`]: an admission webhook that a real API server asks.
 
 pub mod agent;
@@ -15,6 +16,7 @@ pub mod api;
 pub mod assets;
 pub mod cluster;
 pub mod config_map;
+pub mod dockerfile;
 pub mod health;
 pub mod helm;
 pub mod hung;

@@ -219,7 +219,7 @@ fn a_taint_that_may_not_be_put_back_does_not_hold_up_a_removal_and_is_tried_less
     }
     assert!(waits[1] >= 2 * DENIED_BASE, "{waits:?}");
     let both = Wanted {
-        remove: vec![&one],
+        remove: vec![(&one).into()],
         ..put_back
     };
     let tainted = node(2, &["one"]);

@@ -158,6 +158,11 @@ impl Cluster {
         self.control_plane.admin_kubeconfig()
     }
 
+    /// The directory of kubectl and the control plane's programs.
+    pub fn programs(&self) -> &Path {
+        &self.programs
+    }
+
     /// A client of a member of `system:masters`, for the current runtime.
     pub async fn client(&self) -> Result<Client> {
         client(&self.admin_kubeconfig()).await
