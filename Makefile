@@ -16,13 +16,18 @@ help: ## List the targets
 demo: ## Run the agent on one machine, without a cluster, and check what it does
 	cargo run --example quickstart
 
-# Builds the control plane and promtool first, because this can take minutes. If they cannot be built, the tests that
+# Builds the control plane, promtool and Helm first, because this can take minutes. If they cannot be built, the tests that
 # need them say that they are skipped. With CI=true, these tests fail.
 .PHONY: test
 test: ## Run all tests, including those against a real API server
 	@if assets=$$(tests/cluster/assets); then "$$assets/kube-apiserver" --version; else [[ $${CI:-} != true ]]; fi
 	@if assets=$$(tests/cluster/assets promtool); then "$$assets/promtool" --version; else [[ $${CI:-} != true ]]; fi
+	@if assets=$$(tests/cluster/assets helm); then "$$assets/helm" version --short; else [[ $${CI:-} != true ]]; fi
 	cargo test --workspace --no-fail-fast
+
+.PHONY: chart
+chart: ## Run the tests of the Helm chart, which are also a part of `make test`
+	cargo test --test manifests chart::
 
 # The oldest supported version of Kubernetes, one in the middle, and the newest. The first run builds all three.
 .PHONY: test-versions
