@@ -208,11 +208,12 @@ impl Manifests {
         if parts.contains(&Part::Workload) {
             documents.extend(workload::account(self));
         }
-        if parts.contains(&Part::Rbac) {
-            documents.extend(rbac::documents(self));
-        }
+        // Before the roles, so that the account can never do more than the policy allows.
         if parts.contains(&Part::Policy) {
             documents.extend(policy::documents(self)?);
+        }
+        if parts.contains(&Part::Rbac) {
+            documents.extend(rbac::documents(self));
         }
         if parts.contains(&Part::Config) {
             documents.push(workload::config_map(self)?);

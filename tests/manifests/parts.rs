@@ -20,6 +20,24 @@ fn kinds(objects: &Objects) -> Vec<&str> {
     kinds
 }
 
+/// `kubectl apply` creates the objects in this order.
+#[test]
+fn the_policies_come_before_the_roles_that_they_restrict() {
+    for form in FORMS {
+        let arguments = ["--config=examples/flannel.yaml", "--form", form];
+        let own = form == "daemonset";
+        let account: &[_] = if own { &[] } else { &["--namespace=shop"] };
+        let objects = Objects::written(&[&arguments[..], account].concat());
+        let kinds = kinds(&objects);
+        let place = |wanted: &str| kinds.iter().position(|kind| kind.starts_with(wanted));
+        let (binding, role) = (
+            place("ValidatingAdmissionPolicyBinding").unwrap(),
+            place("ClusterRole").unwrap(),
+        );
+        assert!(binding < role, "{form}: {kinds:?}");
+    }
+}
+
 #[test]
 fn each_part_is_written_alone_and_all_parts_together_are_everything() {
     for form in FORMS {

@@ -146,9 +146,11 @@ async fn the_documented_uninstall_finds_what_gives_the_taint_and_leaves_nothing_
         let known = lines.filter(|line| mutates || !line.contains("mutatingadmission"));
         known.collect::<Vec<_>>().join("\n") + "\n"
     };
-    let (keys, givers) = (known(keys), known(givers));
+    let names = keys.replace("instance=untaint\n", "instance=untaint.agents.untaint\n");
+    assert_ne!(names, *keys);
+    let givers = known(givers);
     let run =
-        async |commands: &str| run(&cluster, directory.path(), &format!("{keys}{commands}")).await;
+        async |commands: &str| run(&cluster, directory.path(), &format!("{names}{commands}")).await;
     let found = run(&givers).await;
     assert!(found.contains(&format!("pool {KEY}\n")), "{found}");
     assert_eq!(found.contains("/untaint-new-nodes."), mutates, "{found}");
