@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::{fs, thread};
 
 use testkit::cluster::{self, Cluster};
+use testkit::skip::skip_for_version;
+use tokio::runtime::Builder;
 use tokio::sync::OnceCell;
 use untaint::manifests::Account;
 
@@ -118,10 +120,28 @@ pub(crate) async fn kustomize(cluster: &Cluster, yaml: &str, fields: &str) -> St
     cluster.kubectl(&["kustomize", directory]).await.unwrap()
 }
 
+/// Whether the API server survives policies that come while others are evaluated, as they do here all the time.
+/// kubernetes#135757: up to 1.35, all policies share a map without a lock, and one that is compiled can end the server
+/// (`CompositionEnv.MapType` in k8s.io/apiserver/pkg/admission/plugin/cel/composition.go).
+async fn survives_new_policies() -> bool {
+    let Some(cluster) = cluster::shared().await else {
+        // The tests say so.
+        return true;
+    };
+    let version = cluster.version().await.unwrap();
+    let minor = version.split('.').nth(1).unwrap();
+    minor.parse::<u32>().unwrap() > 35
+}
+
 /// Every test of an account, in another way.
 fn every_test_of_an_account(way: Way) {
     /// More would only wait for the API server.
     const AT_A_TIME: usize = 3;
+    let runtime = Builder::new_current_thread().enable_all().build();
+    if !runtime.unwrap().block_on(survives_new_policies()) {
+        skip_for_version("this API server may crash when policies come: kubernetes#135757");
+        return;
+    }
     let tests: Mutex<Vec<fn()>> = Mutex::new(vec![
         large::a_node_with_a_thousand_taints_is_no_trouble,
         large::a_configuration_of_five_hundred_rules_is_no_trouble,
