@@ -43,7 +43,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Removes a start-up taint from its own Node when the node can really run pods.
+/// Removes a start-up taint from its own Node, which must run Linux, when the node can really run pods.
 #[derive(Debug, Parser)]
 #[command(
     name = "untaint",

@@ -13,12 +13,9 @@ const SOURCE: &str = "deploy/chart";
 /// In bytes.
 const MOST: usize = 25 << 10;
 
-/// Adds the package, if there is a chart.
+/// Adds the package.
 pub(crate) fn add(files: &mut Files, release: &Release) -> Result<()> {
     let source = Path::new(SOURCE);
-    if !source.exists() {
-        return Ok(());
-    }
     let about = read(source.join("Chart.yaml"))?;
     let field = |name: &str| about.lines().find_map(|line| line.strip_prefix(name));
     let name = field("name: ").context("Chart.yaml has no name")?;

@@ -51,6 +51,9 @@ pub(super) async fn manifests(args: ManifestsArgs) -> Result<Exit, Failure> {
         }
         Some(_) => {}
     }
+    if manifests.additions.flow_schema && !args.only.contains(&Part::Rbac) {
+        warnings.push("--flow-schema does nothing, because --only without rbac writes no FlowSchema: add rbac to --only".into());
+    }
     if target.is_some() || args.only.contains(&Part::Workload) {
         warnings.extend(manifests.warnings().map_err(usage)?);
         if manifests.image == DEFAULT_IMAGE {

@@ -171,6 +171,8 @@ pub struct Additions {
     pub image_pull_secrets: Vec<String>,
     /// Labels of the Nodes on which the pods run, besides those that all rules select.
     pub node_selector: BTreeMap<String, String>,
+    /// Instead of the affinity that keeps the pods off Nodes that are not machines.
+    pub affinity: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Clone)]

@@ -47,6 +47,7 @@ fn all() -> impl Iterator<Item = Manifests> {
             labels: BTreeMap::from([("team".into(), "a".into())]),
             image_pull_secrets: vec!["registry".into()],
             node_selector: BTreeMap::from([("pool".into(), "a".into())]),
+            affinity: None,
         },
     })
 }

@@ -62,6 +62,7 @@ pub(super) fn daemon_set(manifests: &Manifests) -> Result<String, RenderError> {
         .with("hostNetwork", include_str!("workload/host-network.yaml"))
         .with("tolerations", tolerations::of_pods(manifests))
         .with("nodeSelector", nodes::selector(manifests)?)
+        .with("affinity", nodes::affinity(manifests))
         .with_part("nodes", include_str!("workload/nodes.yaml"));
     Ok(values.fill(template))
 }

@@ -1,6 +1,7 @@
 //! The priority of untaint's requests.
 
 use std::fs;
+use std::process::Command;
 
 use http::Request;
 use kube::client::Body;
@@ -36,6 +37,21 @@ fn a_flow_schema_is_written_only_if_asked_for_and_has_only_what_removals_need() 
         error.contains("--flow-schema is for the form daemonset"),
         "{error}"
     );
+}
+
+#[test]
+fn an_output_without_the_roles_has_a_warning_that_there_is_no_flow_schema() {
+    let file = configuration(GATES);
+    let warning = "warning: --flow-schema does nothing, because --only without rbac writes no FlowSchema: add rbac to --only\n";
+    for (only, is_warned) in [("--only=policy,config", true), ("--only=rbac", false)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_untaint"))
+            .args(["manifests", "--flow-schema", only, "--config"])
+            .arg(file.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.contains(warning), is_warned, "{only}: {said}");
+    }
 }
 
 /// The uid of the FlowSchema and of the priority level for the requests of an account for its Node.

@@ -1,4 +1,4 @@
-//! Labels, secrets and nodes that the user names.
+//! Labels, secrets, nodes and an affinity that the user names.
 
 use serde_json::{Value, json};
 use testkit::cluster::shared;
@@ -68,6 +68,16 @@ fn a_label_or_node_that_cannot_be_is_refused_with_the_remedy() {
             "untaint runs on Linux only".into(),
         ),
         (
+            "--affinity=nodeAffinity",
+            "must be a mapping with only nodeAffinity, podAffinity, podAntiAffinity".into(),
+        ),
+        ("--affinity={}", "must be a mapping with only".into()),
+        (
+            "--affinity={nodeSelector: {}}",
+            "must be a mapping with only".into(),
+        ),
+        ("--affinity={nodeAffinity: [}", "line 1 column".into()),
+        (
             "--image-pull-secret=A",
             "must be at most 253 lower-case letters".into(),
         ),
@@ -92,6 +102,22 @@ fn the_pods_of_every_form_and_a_patch_name_the_secrets() {
     let patch = ["--form=sidecar", "--service-account=agent", "--patch=agent"];
     let patch = Objects::written(&[&[EXAMPLE][..], &patch, &secrets].concat());
     assert_eq!(patch.pod()["imagePullSecrets"], expected);
+}
+
+#[test]
+fn the_pods_of_every_form_have_the_affinity_of_the_user_instead_of_that_of_the_manifests() {
+    let affinity = "--affinity={nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}, podAffinity: {}}";
+    let expected = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}, "podAffinity": {}});
+    for form in FORMS {
+        let arguments = [EXAMPLE, "--form", form, "--service-account=agent", affinity];
+        let objects = Objects::written(&arguments);
+        assert_eq!(objects.pod()["affinity"], expected, "{form}");
+        let plain = Objects::written(&arguments[..4]);
+        assert!(
+            plain.pod()["affinity"].to_string().contains("fargate"),
+            "{form}"
+        );
+    }
 }
 
 /// The `nodeSelector` of the pods for rules with these fields each.

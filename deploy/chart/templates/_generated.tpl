@@ -83,6 +83,98 @@ matchPolicy: Equivalent
 namespaceSelector: {}
 objectSelector: {}
 {{- end }}
+{{- define "untaint.policy.new-nodes.binding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata:
+  labels:
+{{- with .labels }}{{ . | nindent 4 }}{{ end }}
+  name: {{ .name }}
+spec:
+  policyName: {{ .name }}
+{{- end }}
+{{- define "untaint.policy.new-nodes.not-karpenter" -}}
+- name: is-not-of-karpenter
+  # Karpenter must know the taints of its Nodes: list them as startupTaints in the NodePool.
+  expression: |-
+    !('karpenter.sh/nodepool' in object.metadata.?labels.orValue({})) &&
+    !object.spec.?taints.orValue([]).exists(t, t.key == 'karpenter.sh/unregistered')
+{{- end }}
+{{- define "untaint.policy.new-nodes.policy" -}}
+# Adds the start-up taints to a new Node, in the request with which the kubelet creates it. So the scheduler never sees
+# the Node without them.
+#
+# It needs Kubernetes 1.36 or newer: older versions do not have this kind of object, and refuse it. If untaint does not
+# run, or if a gate does not open, the new Nodes keep the taints. To stop this policy, delete its binding:
+#
+#     kubectl delete mutatingadmissionpolicybinding --selector app.kubernetes.io/instance={{ .instance }}
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata:
+  labels:
+{{- with .labels }}{{ . | nindent 4 }}{{ end }}
+  name: {{ .name }}
+spec:
+  # If an expression fails, the request is refused, and the kubelet tries again. A Node that is created without the
+  # taints would get pods too early.
+  failurePolicy: Fail
+  # If another policy or a webhook changes the taints after this one, this one adds what is missing then.
+  reinvocationPolicy: IfNeeded
+  matchConstraints:
+{{- with .matchDefaults }}{{ . | nindent 4 }}{{ end }}
+    resourceRules:
+    - apiGroups: [""]
+      apiVersions: ["*"]
+      resources: [nodes]
+      operations: [CREATE]
+      scope: "*"
+  matchConditions:
+  - name: is-its-kubelet
+    # Other accounts create Nodes that are no machines, or that their programs manage. With generateName, there is no name
+    # yet.
+    expression: |-
+      request.userInfo.username == 'system:node:' + object.metadata.?name.orValue('') &&
+      'system:nodes' in request.userInfo.groups
+  - name: untaint-runs-there
+    # The DaemonSet of untaint selects the same Nodes.
+    expression: |-
+      object.metadata.?labels[?'kubernetes.io/os'].orValue('') == 'linux' &&
+      object.metadata.?labels[?'eks.amazonaws.com/compute-type'].orValue('') != 'fargate' &&
+      object.metadata.?labels[?'type'].orValue('') != 'virtual-kubelet'
+{{- with .notKarpenter }}{{ . | nindent 2 }}{{ end }}
+  variables:
+  - name: rules
+    # The taints of the rules without dryRun. Rules whose taints have the same key and effect stand together, because a
+    # Node can have only one of these taints.
+    expression: |-
+      [
+{{- with .rules }}{{ . | nindent 8 }}{{ end }}
+      ]
+  - name: labels
+    expression: |-
+      object.metadata.?labels.orValue({}).map(key, key + '=' + object.metadata.labels[key])
+  - name: present
+    expression: |-
+      object.spec.?taints.orValue([]).map(t, t.key + ':' + t.effect)
+  - name: missing
+    expression: |-
+      variables.rules
+        .filter(same, !(same[0].key[0] + ':' + same[0].effect[0] in variables.present))
+        .map(same, same.filter(r, !has(r.nodeSelector) || r.nodeSelector.all(label, label in variables.labels)))
+        .filter(selecting, selecting.size() > 0)
+        .map(selecting, {
+          'key': selecting[0].key[0],
+          ?'value': selecting[0].?value[?0],
+          'effect': selecting[0].effect[0]
+        })
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: |-
+        (variables.missing.size() == 0 || has(object.spec.taints) ? [] :
+          [JSONPatch{op: 'add', path: '/spec/taints', value: []}]) +
+        variables.missing.map(taint, JSONPatch{op: 'add', path: '/spec/taints/-', value: taint})
+{{- end }}
 {{- define "untaint.policy.nodes.others-stay" -}}
 # All other taints must stay unchanged, in their order.
 - expression: |-
@@ -316,6 +408,196 @@ spec:
     [variables.added.map(t, t.key + ':' + t.effect).join(', ')].map(all,
       all == '' ? 'none' : all.size() > 500 ? all.substring(0, 500) + '...' : all)
 {{- end }}
+{{- define "untaint.policy.tenants.actions.deny" -}}
+validationActions: [Deny]
+{{- end }}
+{{- define "untaint.policy.tenants.actions.warn-of-templates" -}}
+# A user who creates a template gets this warning. A refusal of its pods would reach only their controller, and its
+# Events.
+validationActions: [Warn]
+{{- end }}
+{{- define "untaint.policy.tenants.actions.warn" -}}
+# To try the policy: the policy refuses nothing; the audit log has an entry for each pod that it would refuse.
+validationActions: [Warn, Audit]
+{{- end }}
+{{- define "untaint.policy.tenants.binding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  labels:
+{{- with .labels }}{{ . | nindent 4 }}{{ end }}
+  name: {{ .bindingName }}
+spec:
+  policyName: {{ .name }}
+{{- with .actions }}{{ . | nindent 2 }}{{ end }}
+  matchResources:
+    # Defaults, as in the policy.
+    matchPolicy: Equivalent
+    objectSelector: {}
+    namespaceSelector:
+      matchExpressions:
+      # These namespaces are exempt.
+      - key: kubernetes.io/metadata.name
+        operator: NotIn
+        values: [{{ .exemptNamespaces }}]
+      # Namespaces with this label are exempt. A user who may change a Namespace can exempt it, so tenants must not have
+      # that permission.
+      - key: untaint/may-tolerate-startup-taints
+        operator: NotIn
+        values: ["true"]
+    {{ .podRules }}:
+    - apiGroups: [""]
+      apiVersions: ["*"]
+      resources: [pods]
+      operations: [{{ .operations }}]
+      scope: "*"
+{{- end }}
+{{- define "untaint.policy.tenants.node-names" -}}
+# A pod that is created with spec.nodeName runs on that Node without a scheduler, and only the scheduler keeps pods off
+# a Node with a taint of the effect NoSchedule. The permission to bind pods (pods/binding, bindings) has the same
+# effect, but only schedulers need it: the roles for users that come with Kubernetes do not have it.
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  labels:
+{{- with .labels }}{{ . | nindent 4 }}{{ end }}
+  name: {{ .name }}
+spec:
+  # If an expression fails, the request is refused.
+  failurePolicy: Fail
+  matchConstraints:
+{{- with .matchDefaults }}{{ . | nindent 4 }}{{ end }}
+    resourceRules:
+{{- with .podsAndTemplates }}{{ . | nindent 4 }}{{ end }}
+  matchConditions:
+{{- with .notAKubelet }}{{ . | nindent 2 }}{{ end }}
+  variables:
+{{- with .pod }}{{ . | nindent 2 }}{{ end }}
+  validations:
+  - expression: |-
+      !has(variables.pod.nodeName) || variables.isExempt
+    messageExpression: |-
+      'pods in the namespace ' + request.namespace + ' may not choose their Node by spec.nodeName (' +
+      variables.pod.?nodeName.orValue('') + '), which bypasses start-up taints: use nodeSelector or nodeAffinity' +
+{{- with .remedy }}{{ . | nindent 6 }}{{ end }}
+    reason: Forbidden
+{{- end }}
+{{- define "untaint.policy.tenants.not-a-kubelet" -}}
+- name: not-a-kubelet
+  # Kubelets create only mirror pods of static pods: the admission plugin NodeRestriction allows no others. A static pod
+  # runs without its mirror pod too, so a refusal would only hide it.
+  expression: |-
+    !('system:nodes' in request.userInfo.groups)
+{{- end }}
+{{- define "untaint.policy.tenants.pod" -}}
+- name: pod
+  # The spec of the pod, or of the pods of a template.
+  expression: |-
+    request.resource.resource == 'pods' ? dyn(object).spec :
+    request.resource.resource == 'podtemplates' ? dyn(object).template.spec :
+    request.resource.resource == 'cronjobs' ? dyn(object).spec.jobTemplate.spec.template.spec :
+    dyn(object).spec.template.spec
+- name: isExempt
+  # A pod names its own account, so everyone who may create pods in the namespace has this exemption. A pod cannot get
+  # it later, because its account cannot change. untaint's own account is exempt by a permission that only its role
+  # grants.
+  expression: |-
+    request.namespace + ':' + variables.pod.?serviceAccountName.orValue('default') in
+    [{{ .exemptAccounts }}] ||
+    authorizer.serviceAccount(request.namespace, variables.pod.?serviceAccountName.orValue('default')).group('untaint.dev').resource('{{ .mark }}').name('{{ .writtenAccount }}').check('hold').allowed() &&
+    !authorizer.serviceAccount(request.namespace, variables.pod.?serviceAccountName.orValue('default')).group('untaint.dev').resource('{{ .mark }}').name('{{ .writtenAccount }}').check('never').allowed()
+{{- end }}
+{{- define "untaint.policy.tenants.pods-and-templates" -}}
+- apiGroups: [""]
+  apiVersions: ["*"]
+  resources: [pods, podtemplates, replicationcontrollers]
+  operations: [CREATE, UPDATE]
+  scope: "*"
+- apiGroups: [apps]
+  apiVersions: ["*"]
+  resources: [daemonsets, deployments, replicasets, statefulsets]
+  operations: [CREATE, UPDATE]
+  scope: "*"
+- apiGroups: [batch]
+  apiVersions: ["*"]
+  resources: [cronjobs, jobs]
+  operations: [CREATE, UPDATE]
+  scope: "*"
+{{- end }}
+{{- define "untaint.policy.tenants.remedy" -}}
+'; a cluster administrator can exempt the namespace, with the label untaint/may-tolerate-startup-taints=true or in the bindings of the policy {{ .name }}, or the ServiceAccount in the policy'
+{{- end }}
+{{- define "untaint.policy.tenants.tolerations" -}}
+# A pod that tolerates a start-up taint runs on nodes that are not ready. Kubernetes adds tolerations to the pods of
+# DaemonSets (node.kubernetes.io/...); none of them is for a start-up taint.
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  labels:
+{{- with .labels }}{{ . | nindent 4 }}{{ end }}
+  name: {{ .name }}
+spec:
+  # If an expression fails, the request is refused.
+  failurePolicy: Fail
+  matchConstraints:
+{{- with .matchDefaults }}{{ . | nindent 4 }}{{ end }}
+    resourceRules:
+{{- with .podsAndTemplates }}{{ . | nindent 4 }}{{ end }}
+  matchConditions:
+{{- with .notAKubelet }}{{ . | nindent 2 }}{{ end }}
+  variables:
+{{- with .pod }}{{ . | nindent 2 }}{{ end }}
+  - name: taints
+    # The taints of all rules, also of those with dryRun. Without a value or an effect, every value or effect counts.
+    # Taints of the effect PreferNoSchedule keep no pod away and are not here.
+    expression: |-
+      [
+{{- with .taints }}{{ . | nindent 8 }}{{ end }}
+      ]
+  - name: tolerations
+    # An existing pod keeps its tolerations, so that its labels and finalizers can still change. The tolerations of a
+    # template always count, because it creates new pods.
+    expression: |-
+      request.resource.resource == 'pods' && request.operation == 'UPDATE' &&
+      variables.pod.?tolerations == dyn(oldObject).spec.?tolerations ? [] :
+      variables.pod.?tolerations.orValue([]).filter(t,
+        request.resource.resource != 'pods' || request.operation == 'CREATE' ||
+        !dyn(oldObject).spec.?tolerations.orValue([]).exists(old,
+          old.?key == t.?key && old.?operator == t.?operator && old.?value == t.?value && old.?effect == t.?effect))
+  - name: bypasses
+    # For each toleration of such a taint, which taints it tolerates, in words.
+    expression: |-
+      variables.tolerations.map(t, variables.taints.map(taint,
+        t.?key.orValue('') in ['', taint.key] &&
+        (has(taint.effect) ? t.?effect.orValue('') in ['', taint.effect] : t.?effect.orValue('') != 'PreferNoSchedule') &&
+        (
+          t.?operator.orValue('') in ['', 'Equal'] ?
+            !has(taint.value) || t.?value.orValue('') == taint.value :
+          t.operator == 'Lt' ?
+            (has(taint.number) ? int(t.value) > int(taint.number) : !has(taint.value) && int(t.value) > 0) :
+          t.operator == 'Gt' ?
+            (has(taint.number) ? int(t.value) < int(taint.number) :
+              !has(taint.value) && int(t.value) < 9223372036854775807) :
+          true
+        ),
+        '{' + [
+          ?t.?key.optMap(key, 'key: ' + key),
+          ?t.?operator.optMap(operator, 'operator: ' + operator),
+          ?t.?value.optMap(value, 'value: ' + value),
+          ?t.?effect.optMap(effect, 'effect: ' + effect)
+        ].join(', ') + '} tolerates ' +
+        taint.key + taint.?value.optMap(value, '=' + value).orValue('') +
+        taint.?effect.optMap(effect, ':' + effect).orValue('')
+      )).filter(found, found.size() > 0)
+  validations:
+  - expression: |-
+      variables.bypasses.size() == 0 || variables.isExempt
+    messageExpression: |-
+      'pods in the namespace ' + request.namespace + ' may not tolerate start-up taints: ' +
+      variables.bypasses.map(found, found[0]).join('; ') +
+{{- with .remedy }}{{ . | nindent 6 }}{{ end }}
+    reason: Forbidden
+{{- end }}
 {{- define "untaint.rbac.flow-schema" -}}
 apiVersion: flowcontrol.apiserver.k8s.io/v1
 kind: FlowSchema
@@ -375,6 +657,21 @@ subjects:
   name: {{ .accountName }}
   namespace: {{ .namespace }}
 {{- end }}
+{{- define "untaint.workload.affinity" -}}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      # These Nodes are not machines, so no pod of a DaemonSet can run there. Because the pods tolerate all taints, Kubernetes
+      # would create a pod for each of these Nodes, and the pod would stay Pending.
+      - matchExpressions:
+        - key: eks.amazonaws.com/compute-type
+          operator: NotIn
+          values: [fargate]
+        - key: type
+          operator: NotIn
+          values: [virtual-kubelet]
+{{- end }}
 {{- define "untaint.workload.all-tolerations" -}}
 # All taints, as other system agents do: untaint must run before any taint is removed, and also on nodes with a
 # permanent taint, such as a pool of GPU nodes.
@@ -416,6 +713,34 @@ resources:
   # No CPU limit: it would delay removals, and pods wait for those.
   limits:
     memory: 64Mi
+{{- end }}
+{{- define "untaint.workload.container.init-container" -}}
+- name: untaint
+  image: {{ .image }}
+  # Starts when the previous init container has succeeded. After the time-out, it logs why it waits and exits with 3, and
+  # the kubelet restarts it. Unlike the DaemonSet, it ends after the removal, so it does not see a taint that comes back.
+  args: [run, --once, --config, {{ .config }}, --timeout, {{ .timeout }}]
+{{- with .nodeName }}{{ . | nindent 2 }}{{ end }}
+{{- with .confinement }}{{ . | nindent 2 }}{{ end }}
+  volumeMounts:
+{{- with .hostMounts }}{{ . | nindent 2 }}{{ end }}
+{{- with .configMount }}{{ . | nindent 2 }}{{ end }}
+{{- end }}
+{{- define "untaint.workload.container.sidecar" -}}
+- name: untaint
+  # A native sidecar: it starts before the CNI, and runs as long as the pod does.
+  restartPolicy: Always
+  image: {{ .image }}
+  # No listener: on the host's network, another untaint may use the port. No readiness probe: that of a sidecar counts for
+  # the whole pod, and the CNI can be ready while the taint is still there.
+  args: [run, --config, {{ .config }}, --listen, "off"]
+{{- with .nodeName }}{{ . | nindent 2 }}{{ end }}
+  # If the CNI replaces kube-proxy, the address of the kubernetes Service may not work before the CNI does. In that case,
+  # set KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT to an address of the API server that always works.
+{{- with .confinement }}{{ . | nindent 2 }}{{ end }}
+  volumeMounts:
+{{- with .hostMounts }}{{ . | nindent 2 }}{{ end }}
+{{- with .configMount }}{{ . | nindent 2 }}{{ end }}
 {{- end }}
 {{- define "untaint.workload.daemonset" -}}
 apiVersion: apps/v1
@@ -514,19 +839,7 @@ priorityClassName: system-node-critical
 nodeSelector:
   kubernetes.io/os: linux
 {{- with .nodeSelector }}{{ . | nindent 2 }}{{ end }}
-affinity:
-  nodeAffinity:
-    requiredDuringSchedulingIgnoredDuringExecution:
-      nodeSelectorTerms:
-      # These Nodes are not machines, so no pod of a DaemonSet can run there. Because the pods tolerate all taints, Kubernetes
-      # would create a pod for each of these Nodes, and the pod would stay Pending.
-      - matchExpressions:
-        - key: eks.amazonaws.com/compute-type
-          operator: NotIn
-          values: [fargate]
-        - key: type
-          operator: NotIn
-          values: [virtual-kubelet]
+{{- with .affinity }}{{ . | nindent 0 }}{{ end }}
 {{- end }}
 {{- define "untaint.workload.root" -}}
 # Often, only root can read CNI configurations and use agents' sockets (mode 0600). Root without capabilities has the

@@ -122,6 +122,78 @@ chart, and the values of the templates that are made from src/manifests.
 {{- if $lines }}{{ printf "{\n%s\n}" (join ",\n" $lines) }}{{ else }}{}{{ end }}
 {{- end }}
 
+{{/* The values of the policies for the pods of tenants, for one purpose: src/manifests/policy/tenants.rs. */}}
+{{- define "untaint.tenants" -}}
+{{- $v := index . 0 }}
+{{- $purpose := index . 1 }}
+{{- $exempt := $v.root.Values.exempt }}
+{{- $namespaces := list }}
+{{- range concat $exempt.namespaces (list "kube-system" $v.root.Release.Namespace) | uniq | sortAlpha }}
+{{- $namespaces = append $namespaces (toJson .) }}
+{{- end }}
+{{- $accounts := list }}
+{{- range $exempt.serviceAccounts | uniq | sortAlpha }}{{ $accounts = append $accounts (printf "'%s'" .) }}{{ end }}
+{{- $_ := set $v "name" (include "untaint.name" (list $v (printf "untaint-%s" $purpose))) }}
+{{- $_ := set $v "exemptNamespaces" (join ", " $namespaces) }}
+{{- $_ := set $v "exemptAccounts" (join ", " $accounts) }}
+{{- $_ := set $v "podsAndTemplates" (include "untaint.policy.tenants.pods-and-templates" $v) }}
+{{- $_ := set $v "notAKubelet" (include "untaint.policy.tenants.not-a-kubelet" $v) }}
+{{- $_ := set $v "pod" (include "untaint.policy.tenants.pod" $v) }}
+{{- $_ := set $v "remedy" (include "untaint.policy.tenants.remedy" $v | trim) }}
+{{- if eq $purpose "tolerations" }}{{ $_ := set $v "taints" (include "untaint.barriers" $v) }}{{ end }}
+{{- end }}
+
+{{/* The taints that keep pods away, as data in CEL: src/manifests/policy/tenants/taints.rs. */}}
+{{- define "untaint.barriers" -}}
+{{- $lines := list }}
+{{- range .root.Values.rules }}
+{{- range include "untaint.taints" . | fromJsonArray }}
+{{- if ne (.effect | default "") "PreferNoSchedule" }}
+{{- $fields := list (printf "'key': '%s'" .key) }}
+{{- if hasKey . "value" }}
+{{- $fields = append $fields (printf "'value': '%s'" .value) }}
+{{- /* Up to 19 digits, numbers of the same length have the order of their texts. */}}
+{{- if and (regexMatch "^(0|[1-9][0-9]{0,18})$" .value) (or (lt (len .value) 19) (le .value "9223372036854775807")) }}
+{{- $fields = append $fields (printf "'number': '%s'" .value) }}
+{{- end }}
+{{- end }}
+{{- with .effect }}{{ $fields = append $fields (printf "'effect': '%s'" .) }}{{ end }}
+{{- $lines = append $lines (printf "{%s}" (join ", " $fields)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if not $lines }}
+{{- fail "tolerationPolicy has no taint to protect: all rules have the effect PreferNoSchedule, which keeps no pod away" }}
+{{- end }}
+{{- join ",\n" $lines }}
+{{- end }}
+
+{{/* The taints of new Nodes as data in CEL: src/manifests/policy/new_nodes.rs. */}}
+{{- define "untaint.newTaints" -}}
+{{- $same := dict }}
+{{- $withoutEffect := list }}
+{{- range .writing }}
+{{- if .taint.effect }}
+{{- $fields := list (printf "'key': ['%s']" .taint.key) (printf "'effect': ['%s']" .taint.effect) }}
+{{- with .taint.value }}{{ $fields = append $fields (printf "'value': ['%s']" .) }}{{ end }}
+{{- with include "untaint.nodeLabels" . }}{{ $fields = append $fields (printf "'nodeSelector': [%s]" .) }}{{ end }}
+{{- $taint := printf "%s\u0001%s" .taint.key .taint.effect }}
+{{- $_ := set $same $taint (append (get $same $taint | default list) (printf "{%s}" (join ", " $fields))) }}
+{{- else }}
+{{- $withoutEffect = append $withoutEffect .name }}
+{{- end }}
+{{- end }}
+{{- with $withoutEffect }}
+{{- fail (printf "taintNewNodes cannot add a taint without an effect: set taint.effect in each rule that does not have it: %s" (join ", " .)) }}
+{{- end }}
+{{- if not $same }}
+{{- fail "taintNewNodes has no taint to add: untaint would not remove the taint of a rule with dryRun; delete dryRun from a rule, or leave the option out" }}
+{{- end }}
+{{- $lines := list }}
+{{- range $same }}{{ $lines = append $lines (printf "[%s]" (join ", " .)) }}{{ end }}
+{{- join ",\n" $lines }}
+{{- end }}
+
 {{/* The configuration, which is the values of its own fields. */}}
 {{- define "untaint.configuration" -}}
 {{- $configuration := dict "apiVersion" "untaint/v1alpha1" "kind" "UntaintConfiguration" "rules" .Values.rules }}

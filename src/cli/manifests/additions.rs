@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use serde_json::Value;
 
 use crate::manifests::Additions;
 use crate::syntax::{DNS_SUBDOMAIN, LABEL_VALUE, QUALIFIED_NAME};
 
-/// Labels, secrets, nodes and a FlowSchema.
+/// Labels, secrets, nodes, an affinity and a FlowSchema.
 #[derive(Debug, Args)]
 pub struct AdditionArgs {
     /// Add a FlowSchema, with which the requests of untaint for Nodes and for what gates read have the priority of those
@@ -24,6 +25,10 @@ pub struct AdditionArgs {
     /// A label of the nodes on which the pods run. Can be repeated, or separated by commas.
     #[arg(long, env = "UNTAINT_NODE_SELECTOR", value_name = "KEY=VALUE", value_delimiter = ',', conflicts_with = "patch", value_parser = node_label)]
     pub node_selector: Vec<(String, String)>,
+    /// The affinity of the pods, in YAML or JSON, such as {nodeAffinity: ...}, instead of the one that keeps them off Nodes
+    /// that are not machines.
+    #[arg(long, env = "UNTAINT_AFFINITY", value_name = "YAML", conflicts_with = "patch", value_parser = affinity)]
+    pub affinity: Option<Value>,
 }
 
 /// The error names a label that is there twice.
@@ -36,6 +41,7 @@ impl TryFrom<AdditionArgs> for Additions {
             labels: once("--label", args.label)?,
             image_pull_secrets: args.image_pull_secret,
             node_selector: once("--node-selector", args.node_selector)?,
+            affinity: args.affinity,
         })
     }
 }
@@ -76,6 +82,17 @@ fn node_label(text: &str) -> Result<(String, String), String> {
         );
     }
     Ok(label)
+}
+
+/// Its fields are those of `Affinity` in k8s.io/api/core/v1. The API server checks what is in them.
+fn affinity(text: &str) -> Result<Value, String> {
+    const FIELDS: [&str; 3] = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
+    let affinity: Value = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+    let fields = affinity.as_object().filter(|fields| !fields.is_empty());
+    match fields.and_then(|fields| fields.keys().find(|key| !FIELDS.contains(&key.as_str()))) {
+        None if fields.is_some() => Ok(affinity),
+        _ => Err(format!("must be a mapping with only {}", FIELDS.join(", "))),
+    }
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {

@@ -212,7 +212,10 @@ mod tests {
     /// The expressions for the same Nodes stand in two templates, and in [`is_elsewhere`].
     #[test]
     fn the_nodes_without_untaint_are_those_that_the_daemon_set_does_not_select() {
-        let of_pods = include_str!("../workload/nodes.yaml");
+        let of_pods = concat!(
+            include_str!("../workload/nodes.yaml"),
+            include_str!("../workload/affinity.yaml")
+        );
         let of_policy = include_str!("new-nodes/policy.yaml");
         let mut keys: Vec<_> = of_pods.split("- key: ").skip(1).collect();
         let selector = of_pods.split("nodeSelector:\n  ").nth(1).unwrap();

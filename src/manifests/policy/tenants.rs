@@ -10,9 +10,6 @@ use super::{checked, mark, string};
 use crate::manifests::yaml::{Values, scalar};
 use crate::manifests::{Account, Manifests, RenderError};
 
-/// The label that exempts a Namespace, if its value is `true`.
-const MAY_TOLERATE: &str = "untaint/may-tolerate-startup-taints";
-
 /// The options of the policies for pods of tenants.
 #[derive(Debug, Clone, Default)]
 pub struct Tenants {
@@ -66,7 +63,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
         };
         let name = manifests.account.objects_for(purpose);
         let values = common.clone().with("name", &name);
-        let values = values.with_part("remedy", REMEDY);
+        let values = values.with_part("remedy", include_str!("tenants/remedy.yaml"));
         let of_templates = manifests
             .account
             .objects_for(&format!("{purpose}-templates"));
@@ -81,7 +78,7 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
             binding(&name, enforcement.actions(), "resourceRules", operations),
             binding(
                 &of_templates,
-                WARN_OF_TEMPLATES,
+                include_str!("tenants/actions/warn-of-templates.yaml"),
                 "excludeResourceRules",
                 "\"*\"",
             ),
@@ -93,24 +90,11 @@ pub(super) fn documents(manifests: &Manifests) -> Result<Vec<String>, RenderErro
 impl Enforcement {
     fn actions(self) -> &'static str {
         match self {
-            Self::Deny => "validationActions: [Deny]",
-            Self::Warn => {
-                "\
-# To try the policy: the policy refuses nothing; the audit log has an entry for each pod that it would refuse.
-validationActions: [Warn, Audit]"
-            }
+            Self::Deny => include_str!("tenants/actions/deny.yaml"),
+            Self::Warn => include_str!("tenants/actions/warn.yaml"),
         }
     }
 }
-
-const WARN_OF_TEMPLATES: &str = "\
-# A user who creates a template gets this warning. A refusal of its pods would reach only their controller, and its
-# Events.
-validationActions: [Warn]";
-
-/// The end of every message, in CEL.
-const REMEDY: &str = "'; a cluster administrator can exempt the namespace, with the label {{exemptLabel}}=true or in \
-     the bindings of the policy {{name}}, or the ServiceAccount in the policy'";
 
 /// The values that both policies have.
 fn values(manifests: &Manifests) -> Values {
@@ -124,7 +108,6 @@ fn values(manifests: &Manifests) -> Values {
         accounts.map(|Account { namespace, name }| string(&format!("{namespace}:{name}")));
     mark::values(manifests)
         .with("exemptNamespaces", namespaces.join(", "))
-        .with("exemptLabel", MAY_TOLERATE)
         .with("exemptAccounts", accounts.collect::<Vec<_>>().join(", "))
         .with(
             "podsAndTemplates",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::manifests::yaml::fields;
+use crate::manifests::yaml::{Values, fields};
 use crate::manifests::{Manifests, RenderError};
 
 /// The fields of the pods' `nodeSelector`: those of the user, and those that all rules share.
@@ -25,6 +25,14 @@ pub(super) fn selector(manifests: &Manifests) -> Result<String, RenderError> {
     let derived: BTreeMap<_, _> = derived.collect();
     let about = if derived.is_empty() { "" } else { ABOUT };
     Ok(format!("{}{about}{}", fields(own), fields(&derived)))
+}
+
+/// That of the user, or the one that keeps the pods off Nodes that are not machines.
+pub(super) fn affinity(manifests: &Manifests) -> String {
+    match &manifests.additions.affinity {
+        Some(affinity) => format!("affinity: {affinity}\n"),
+        None => Values::default().fill(include_str!("affinity.yaml")),
+    }
 }
 
 /// The template has it.

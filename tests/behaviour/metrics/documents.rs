@@ -1,7 +1,8 @@
-//! Checks `docs/metrics.md` with promtool, and the HTTP answer with the page.
+//! Checks `docs/metrics.md` and `deploy/monitoring` with promtool, and the HTTP answer with the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::promtool::Promtool;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -11,6 +12,8 @@ use super::{LISTEN, Page};
 use crate::scene::{Gates, OnStandIn};
 
 const DOCUMENT: &str = include_str!("../../../docs/metrics.md");
+const ALERTS: &str = include_str!("../../../deploy/monitoring/prometheus-rule.yaml");
+const DASHBOARD: &str = include_str!("../../../deploy/monitoring/dashboard.json");
 const ALERTS_TEST: &str = include_str!("../../fixtures/metrics/alerts-test.yaml");
 
 async fn page() -> Page {
@@ -27,9 +30,25 @@ fn blocks(language: &str) -> Vec<&'static str> {
     wanted.collect()
 }
 
-fn alerts() -> &'static str {
-    let is_it = |block: &&str| block.starts_with("groups:");
-    blocks("yaml").into_iter().find(is_it).unwrap()
+/// The alerts as a file for Prometheus.
+fn alerts() -> Value {
+    let mut rule: Value = serde_yaml::from_str(ALERTS).unwrap();
+    rule["spec"].take()
+}
+
+/// The expressions of the dashboard's panels, and of its variables, with values for the variables.
+fn of_dashboard() -> Vec<String> {
+    let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap());
+    let expressions = targets.map(|target| target["expr"].as_str().unwrap());
+    let filled = expressions.map(|text| {
+        text.replace("$rule", ".*")
+            .replace("$__rate_interval", "5m")
+    });
+    filled.collect()
 }
 
 /// The labels of a series on the page: name and value.
@@ -99,11 +118,30 @@ async fn the_number_of_series_is_what_the_document_says() {
 }
 
 #[tokio::test]
-async fn the_alerts_and_queries_in_the_document_are_about_metrics_that_exist_and_do_what_they_say()
-{
+async fn every_alert_is_in_the_document() {
+    let rows = DOCUMENT
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `Untaint"));
+    let documented = rows.map(|row| format!("Untaint{}", row.split('`').next().unwrap()));
+    let alerts = alerts();
+    let alerts = alerts["groups"][0]["rules"].as_array().unwrap();
+    let names = alerts
+        .iter()
+        .map(|alert| alert["alert"].as_str().unwrap().to_owned());
+    assert_eq!(documented.collect::<Vec<_>>(), names.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn the_alerts_the_dashboard_and_the_queries_are_about_metrics_that_exist_and_do_what_they_say()
+ {
     let page = page().await;
+    let alerts = serde_yaml::to_string(&alerts()).unwrap();
     let queries = blocks("promql").concat();
-    let names = [alerts(), &queries].concat();
+    let queries = queries.lines().filter(|line| !line.starts_with('#'));
+    let queries = queries.map(str::to_owned).chain(of_dashboard());
+    let queries: Vec<_> = queries.collect();
+    assert!(queries.len() > 20, "{queries:?}");
+    let names = format!("{alerts} {queries:?}");
     let is_part = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     for name in names
         .split(is_part)
@@ -116,20 +154,21 @@ async fn the_alerts_and_queries_in_the_document_are_about_metrics_that_exist_and
         return;
     };
     let directory = TempDir::new().unwrap();
-    std::fs::write(directory.path().join("alerts.yaml"), alerts()).unwrap();
+    std::fs::write(directory.path().join("alerts.yaml"), alerts).unwrap();
     let test = directory.path().join("alerts-test.yaml");
     std::fs::write(&test, ALERTS_TEST).unwrap();
     let test = ["test", "rules", test.to_str().unwrap()];
     promtool.run(&test, "").await.unwrap();
 
-    let lines = queries.lines().filter(|line| !line.starts_with('#'));
-    let rules = lines
+    let rules = queries
+        .iter()
         .enumerate()
-        .map(|(index, query)| format!("  - record: query:{index}\n    expr: >-\n      {query}\n"));
-    let rules: Vec<_> = rules.collect();
-    assert!(rules.len() > 3, "{rules:?}");
-    let rules = format!("groups:\n- name: queries\n  rules:\n{}", rules.concat());
-    promtool.run(&["check", "rules"], &rules).await.unwrap();
+        .map(|(index, query)| json!({"record": format!("query:{index}"), "expr": query}));
+    let rules = json!({"groups": [{"name": "queries", "rules": rules.collect::<Vec<_>>()}]});
+    promtool
+        .run(&["check", "rules"], &rules.to_string())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! The parts of the Helm chart that come from the program: the templates of its manifests, and the schema of its
-//! configuration.
+//! The parts of the Helm chart that are made from others: the templates of the program's manifests, the schema of its
+//! configuration, and the files for monitoring.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,11 +14,8 @@ use crate::at_root;
 const MANIFESTS: &str = "src/manifests";
 
 /// What only `untaint manifests` writes: the beginnings of the names.
-const LEFT_OUT: [&str; 9] = [
-    "policy.new-nodes.",
-    "policy.tenants.",
+const LEFT_OUT: [&str; 6] = [
     "workload.about-patch",
-    "workload.container.",
     "workload.init-container",
     "workload.namespace",
     "workload.patch",
@@ -47,6 +44,15 @@ fn the_chart_has_the_templates_of_the_manifests() {
         );
     }
     assert_generated("deploy/chart/templates/_generated.tpl", &chart);
+}
+
+/// Helm reads no file outside of the chart.
+#[test]
+fn the_chart_has_the_files_for_monitoring() {
+    for name in ["dashboard.json", "pod-monitor.yaml", "prometheus-rule.yaml"] {
+        let text = fs::read_to_string(at_root(&format!("deploy/monitoring/{name}"))).unwrap();
+        assert_generated(&format!("deploy/chart/files/{name}"), &text);
+    }
 }
 
 fn find(directory: &Path, templates: &mut Vec<PathBuf>) {
@@ -112,18 +118,29 @@ fn drop_descriptions(schema: &mut Value) {
     }
 }
 
+/// A namespace's name, as a regular expression.
+const DNS_LABEL: &str = "[a-z0-9]([a-z0-9-]*[a-z0-9])?";
+
 fn own_values() -> serde_json::Map<String, Value> {
     let text = || json!({"type": "string"});
     let switch = || json!({"type": "boolean"});
     let list = || json!({"type": "array", "items": {"type": "object"}});
     let object = || json!({"type": "object"});
+    let enforcement = || json!({"enum": ["", "Deny", "Warn"]});
+    let names = || json!({"type": "array", "items": {"type": "string", "pattern": format!("^{DNS_LABEL}$")}});
     let only = |fields: Value| json!({"type": "object", "additionalProperties": false, "properties": fields});
     let values = json!({
         "affinity": object(),
         "annotations": object(),
         "checkNodeUid": switch(),
+        // Charts that depend on this one often have a condition with this name.
+        "enabled": switch(),
         "env": list(),
         "exactTolerations": switch(),
+        "exempt": only(json!({"namespaces": names(), "serviceAccounts": {"type": "array", "items": {
+            "type": "string",
+            "pattern": format!("^{DNS_LABEL}:{DNS_LABEL}(\\.{DNS_LABEL})*$"),
+        }}})),
         "flowSchema": switch(),
         "form": {"enum": ["daemonset", "sidecar", "init-container", "post-start"]},
         // Helm gives it to the charts that a chart depends on.
@@ -137,12 +154,21 @@ fn own_values() -> serde_json::Map<String, Value> {
         "imagePullSecrets": list(),
         "labels": {"type": "object", "additionalProperties": text()},
         "nodeSelector": {"type": "object", "additionalProperties": text()},
+        "monitoring": only(json!({
+            "podMonitor": switch(),
+            "prometheusRule": switch(),
+            "dashboard": switch(),
+            "labels": {"type": "object", "additionalProperties": text()},
+        })),
+        "nodeNamePolicy": enforcement(),
         "podAnnotations": object(),
         "priorityClassName": text(),
         "resources": object(),
         "seLinuxType": text(),
         "serviceAccount": only(json!({"create": switch(), "name": text()})),
         "strictPolicy": switch(),
+        "taintNewNodes": {"enum": ["", "ExceptKarpenter", "All"]},
+        "tolerationPolicy": enforcement(),
         "tolerations": list(),
         "updateStrategy": object(),
     });
