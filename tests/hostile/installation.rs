@@ -147,9 +147,8 @@ impl Installation {
 
     /// These parts, and the account, in the way of this test.
     pub(crate) async fn apply(&self, parts: &[Part]) {
-        let yaml = with_account(&self.manifests, parts);
         let way = Way::of_this_test();
-        let yaml = way.transform(self.cluster, self.namespace(), &yaml).await;
+        let yaml = way.made(self.cluster, &self.manifests, parts).await;
         self.cluster.apply(&yaml).await.unwrap();
     }
 

@@ -1,16 +1,23 @@
-//! The ways in which manifests come into a cluster: as they were written, or renamed on the way. In each of them the account
-//! can do nothing but its work.
+//! The ways in which manifests come into a cluster: as they were written, renamed on the way, or by the Helm chart. In each
+//! of them the account can do nothing but its work.
 
 use std::cell::Cell;
+use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::{fs, thread};
 
+use clap::ValueEnum as _;
+use serde_json::Value;
+use tempfile::NamedTempFile;
 use testkit::cluster::{self, Cluster};
+use testkit::helm::Helm;
 use testkit::skip::skip_for_version;
 use tokio::runtime::Builder;
 use tokio::sync::OnceCell;
-use untaint::manifests::Account;
+use untaint::config;
+use untaint::manifests::{Account, Manifests, Part};
 
+use crate::installation::with_account;
 use crate::{large, nodes, owners, shared, tokens, work};
 
 /// What becomes of the manifests between the program and the cluster.
@@ -23,9 +30,16 @@ pub(crate) enum Way {
     NamePrefix,
     /// Kustomize's `nameSuffix`.
     NameSuffix,
+    /// By the Helm chart, which makes them itself.
+    Chart,
     /// With a prefix, beside the manifests of another configuration for an account of the same name, with another prefix.
     SideBySide,
 }
+
+/// The end of the name of a namespace that is another in the end.
+const WRITTEN: &str = "-written";
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/chart");
 
 thread_local! {
     /// Of the test that runs in this thread.
@@ -40,9 +54,12 @@ impl Way {
 
     /// A cluster for the tests of this way, whose Nodes have the same names as those of the others.
     pub(crate) async fn cluster(self) -> Option<&'static Cluster> {
-        static CLUSTERS: [OnceCell<Option<Cluster>>; 5] = [const { OnceCell::const_new() }; 5];
+        static CLUSTERS: [OnceCell<Option<Cluster>>; 6] = [const { OnceCell::const_new() }; 6];
         if self == Self::AsWritten {
             return cluster::shared().await;
+        }
+        if self == Self::Chart && Helm::get().await.is_none() {
+            return None;
         }
         let cluster = &CLUSTERS[self as usize];
         cluster.get_or_init(|| cluster::fresh(&[])).await.as_ref()
@@ -51,7 +68,7 @@ impl Way {
     /// For which account the manifests are written so that it is in this namespace in the end.
     pub(crate) fn written(self, namespace: &str) -> Account {
         let namespace = match self {
-            Self::Namespace => format!("{namespace}-written"),
+            Self::Namespace => format!("{namespace}{WRITTEN}"),
             _ => namespace.into(),
         };
         Account {
@@ -63,7 +80,7 @@ impl Way {
     /// What that account is called in the end.
     pub(crate) fn account(self, namespace: &str) -> Account {
         let name = match self {
-            Self::AsWritten | Self::Namespace => "agent",
+            Self::AsWritten | Self::Namespace | Self::Chart => "agent",
             Self::NamePrefix => "pre-agent",
             Self::NameSuffix => "agent-post",
             Self::SideBySide => "a-agent",
@@ -74,16 +91,66 @@ impl Way {
         }
     }
 
-    /// The manifests as they are in the end.
-    pub(crate) async fn transform(self, cluster: &Cluster, namespace: &str, yaml: &str) -> String {
-        match self {
-            Self::AsWritten => yaml.into(),
-            Self::Namespace => kustomize(cluster, yaml, &self::namespace(namespace)).await,
-            Self::NamePrefix => kustomize(cluster, yaml, "namePrefix: pre-\n").await,
-            Self::NameSuffix => kustomize(cluster, yaml, "nameSuffix: -post\n").await,
-            Self::SideBySide => kustomize(cluster, yaml, "namePrefix: a-\n").await,
-        }
+    /// These parts of the manifests, and the account, as they are in the end.
+    pub(crate) async fn made(
+        self,
+        cluster: &Cluster,
+        manifests: &Manifests,
+        parts: &[Part],
+    ) -> String {
+        let yaml = with_account(manifests, parts);
+        let fields = match self {
+            Self::AsWritten => return yaml,
+            Self::Chart => return with_account(manifests, &[]) + &chart(manifests, parts).await,
+            Self::Namespace => {
+                let written = &manifests.account.namespace;
+                namespace(written.strip_suffix(WRITTEN).unwrap())
+            }
+            Self::NamePrefix => "namePrefix: pre-\n".into(),
+            Self::NameSuffix => "nameSuffix: -post\n".into(),
+            Self::SideBySide => "namePrefix: a-\n".into(),
+        };
+        kustomize(cluster, &yaml, &fields).await
     }
+}
+
+/// What the chart makes instead of these parts.
+async fn chart(manifests: &Manifests, parts: &[Part]) -> String {
+    let Manifests {
+        form,
+        account,
+        check_node_uid,
+        strict_policy,
+        ..
+    } = manifests;
+    let form = form.to_possible_value().unwrap();
+    let (form, Account { namespace, name }) = (form.get_name(), account);
+    let mut values = NamedTempFile::new().unwrap();
+    write!(
+        values,
+        "{}\nform: {form}\nserviceAccount: {{name: {name}}}\ncheckNodeUid: {check_node_uid}\nstrictPolicy: {strict_policy}\n",
+        config::show(&manifests.configuration)
+    )
+    .unwrap();
+    let values = format!("--values={}", values.path().display());
+    let namespace = format!("--namespace={namespace}");
+    let render = ["template", "a-release", CHART, &namespace, &values];
+    // `cluster` has seen that it can be built.
+    let helm = Helm::get().await.unwrap();
+    let objects = helm.run(&render).await.unwrap();
+    let objects: Vec<Value> = serde_yaml::from_multiple(&objects).unwrap();
+    let is_of = |object: &&Value| {
+        let kind = object["kind"].as_str().unwrap();
+        parts.iter().any(|part| match part {
+            Part::Rbac => kind.contains("Role"),
+            Part::Policy => kind.contains("AdmissionPolicy"),
+            Part::Config | Part::Workload => false,
+        })
+    };
+    let objects = objects.iter().filter(is_of);
+    objects.fold(String::new(), |yaml, object| {
+        yaml + "---\n" + &object.to_string() + "\n"
+    })
 }
 
 /// `namespace` moves the Role for Events as well, which are in the namespace default: see docs/manifests.md.
@@ -184,6 +251,11 @@ fn all_is_refused_and_the_work_let_through_where_kustomize_has_set_a_prefix() {
 #[test]
 fn all_is_refused_and_the_work_let_through_where_kustomize_has_set_a_suffix() {
     every_test_of_an_account(Way::NameSuffix);
+}
+
+#[test]
+fn all_is_refused_and_the_work_let_through_where_the_helm_chart_is_installed() {
+    every_test_of_an_account(Way::Chart);
 }
 
 #[test]
