@@ -1,5 +1,6 @@
 //! The scenarios: one file each, in the order in which they run.
 
+mod chart;
 mod cni_directories;
 mod control;
 mod csi;
@@ -46,7 +47,7 @@ pub(crate) struct Scenario {
     run: for<'a> fn(&'a mut Habitat) -> LocalBoxFuture<'a, Result<()>>,
 }
 
-pub(crate) const ALL: [Scenario; 18] = [
+pub(crate) const ALL: [Scenario; 19] = [
     Scenario {
         name: "story",
         title: "a node joins with its taint, and gets ordinary pods when its network works",
@@ -67,6 +68,13 @@ pub(crate) const ALL: [Scenario; 18] = [
         parts: &[],
         images: &[],
         run: |habitat| Box::pin(forms::run(habitat)),
+    },
+    Scenario {
+        name: "chart",
+        title: "the Helm chart is installed, and the taint goes",
+        parts: &["helm"],
+        images: &["flannel", "flannel-plugin"],
+        run: |habitat| Box::pin(chart::run(habitat)),
     },
     Scenario {
         name: "reboot",
