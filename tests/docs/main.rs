@@ -36,13 +36,16 @@ fn some<T>(found: Vec<T>) -> Vec<T> {
     found
 }
 
-/// README.md and the pages in docs/.
+/// In Traditional Chinese.
+const TRANSLATION: &str = "README.zh-TW.md";
+
+/// README.md, its translation, and the pages in docs/.
 fn documents() -> Vec<Document> {
     let entries = fs::read_dir(at_root("docs")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let pages = paths.filter(|path| path.extension().is_some_and(|kind| kind == "md"));
     let mut paths = some(pages.collect());
-    paths.push(at_root("README.md"));
+    paths.extend(["README.md", TRANSLATION].map(at_root));
     paths.into_iter().map(Document::read).collect()
 }
 
@@ -72,6 +75,32 @@ fn every_configuration_in_the_documents_is_valid() {
         }
         schema::assert_accepts(&block.code, &block.place);
     }
+}
+
+#[test]
+fn the_translation_of_the_readme_has_the_same_code_links_and_headings() {
+    let [original, translation] = ["README.md", TRANSLATION].map(|name| {
+        let page = Document::read(at_root(name));
+        let code: Vec<_> = page.blocks.iter().map(|block| block.code.clone()).collect();
+        let links = page.prose.split("](").skip(1);
+        let links = links.map(|link| link.split(')').next().unwrap().to_owned());
+        // Headings of the page itself are translated, and each page names the other.
+        let links = links.filter(|link| !link.starts_with('#') && !link.starts_with("README"));
+        let mut links: Vec<_> = links.collect();
+        links.sort();
+        let spans = page.prose.split('`').skip(1).step_by(2);
+        let mut spans: Vec<_> = spans.map(str::to_owned).collect();
+        spans.sort();
+        let headings = page.prose.lines().filter(|line| line.starts_with('#'));
+        let levels = headings.map(|line| line.split(' ').next().unwrap().to_owned());
+        (
+            some(code),
+            some(links),
+            some(spans),
+            levels.collect::<Vec<_>>(),
+        )
+    });
+    assert_eq!(translation, original);
 }
 
 /// A placeholder in a command line is a word in capitals that is valid, such as the name of a file.
