@@ -103,8 +103,8 @@ lint: ## Check format, lints, documents, generated files, dependencies, scripts 
 # The C code of ring is not needed for the check, and a compiler that could build it is rarely there.
 MACOS := aarch64-apple-darwin
 .PHONY: macos
-macos: ## Check that `untaint config` and `untaint manifests` build on macOS
-	CC_$(subst -,_,$(MACOS))=true AR_$(subst -,_,$(MACOS))=true cargo check --bin untaint --target $(MACOS)
+macos: ## Check that `untaint config`, `untaint manifests` and `kubectl untaint` build on macOS
+	CC_$(subst -,_,$(MACOS))=true AR_$(subst -,_,$(MACOS))=true cargo check --package untaint --package kubectl-untaint --bins --target $(MACOS)
 
 # The result changes without a commit, and the database is on a server of another project. So `make lint` continues
 # without the database, even with CI=true. This target fails without it. Run it every day and before a release.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use testkit::cluster::AuditEntry;
 
 use crate::agent;
+use crate::commands;
 use crate::eventually::eventually_async;
 use crate::habitat::Habitat;
 use crate::images;
@@ -61,6 +62,7 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let conflist = fs::metadata(node.path(CONFLIST)?)?.modified()?;
     let is_ready = timeline.wait("the Node is Ready", ready).await?;
     agent::waits_for("network", &["agent", "last"]).await?;
+    explain(habitat)?;
     stand_in::go(&node)?;
     timeline.say("the stand-in makes its network");
     agent::waits_for("network", &["last"]).await?;
@@ -110,6 +112,27 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
         );
     }
     measure(habitat, &node).await
+}
+
+/// Asks as a person at a laptop does. The answer comes from the agent, through the API server and the kubelet.
+fn explain(habitat: &Habitat) -> Result<()> {
+    let program = std::env::current_exe()?.with_file_name("kubectl-untaint");
+    let kubeconfig = habitat.cluster.admin_kubeconfig().display().to_string();
+    let words = ["explain", NAME, "--kubeconfig", &kubeconfig];
+    let said = commands::run(&program.display().to_string(), &words)?;
+    for line in said.lines() {
+        habitat.timeline.say(line);
+    }
+    let expected = [
+        "rule network waits for the gate agent",
+        "gate agent is closed: ",
+        "gate last is closed: ",
+    ];
+    habitat.expect(
+        "`kubectl untaint explain` shows the gates that the agent waits for",
+        expected.iter().all(|text| said.contains(text)),
+    );
+    Ok(())
 }
 
 /// A rule for the network, and one for each sample.

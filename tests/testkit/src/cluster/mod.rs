@@ -78,7 +78,9 @@ impl Cluster {
     /// Starts a cluster whose server listens on all addresses of the machine at the port of [`SERVICE`], for nodes that
     /// reach it at `address`, and for pods that have their tokens mounted.
     pub async fn start_for_nodes(address: Ipv4Addr) -> Result<Self> {
-        Self::start_on(Some(address), &[]).await
+        // For requests to kubelets, such as port-forward. There is no DNS for the names of Nodes.
+        let flags = ["--kubelet-preferred-address-types=InternalIP"];
+        Self::start_on(Some(address), &flags).await
     }
 
     async fn start_on(node_network: Option<Ipv4Addr>, flags: &[&str]) -> Result<Self> {
