@@ -32,7 +32,7 @@ pub(super) fn explain(
         None => missing(cluster, node, rule),
         Some(agent) => trouble_of_pod(agent)
             .or_else(|| by_status(agent, rule))
-            .unwrap_or_else(|| by_traces(cluster, node, rule)),
+            .unwrap_or_else(|| by_traces(cluster, node, agent, rule)),
     };
     let place = agent.map_or(String::new(), |agent| format!(" (pod {})", agent.name()));
     TaintExplained {
@@ -169,7 +169,7 @@ fn by_status(agent: &Agent, rule: &Rule) -> Option<Finding> {
 }
 
 /// By what the agent has written into the cluster: the condition of the rule, or an Event.
-fn by_traces(cluster: &Cluster, node: &Value, rule: &Rule) -> Finding {
+fn by_traces(cluster: &Cluster, node: &Value, agent: &Agent, rule: &Rule) -> Finding {
     let mut why = Vec::new();
     if let Some(published) = &rule.publish_condition {
         let [status, reason, message] = condition(node, &published.kind);
@@ -203,11 +203,71 @@ fn by_traces(cluster: &Cluster, node: &Value, rule: &Rule) -> Finding {
     } else {
         format!("rule {} waits", rule.name)
     };
-    let name = node["metadata"]["name"].as_str().unwrap_or_default();
     let next = if why.is_empty() {
-        format!("ask the agent: kubectl untaint explain {name}")
+        format!(
+            "read the log of the agent: kubectl logs {} --container untaint",
+            in_kubectl(agent)
+        )
     } else {
         "see why these gates are not open".to_owned()
     };
     Finding { why, reason, next }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use untaint::config;
+
+    use super::*;
+
+    /// The finding for a rule of which `/statusz` says this.
+    fn found(rule: &Value) -> (Vec<String>, String, String) {
+        let text = "apiVersion: untaint/v1alpha1
+kind: UntaintConfiguration
+rules: [{name: a, taint: {key: example.com/a}, gates: []}]";
+        let configuration = config::parse(text).unwrap();
+        let agent = Agent {
+            pod: Value::Null,
+            configuration: None,
+            status: Some(json!({"rules": [rule]})),
+        };
+        let Finding { why, reason, next } = by_status(&agent, &configuration.rules[0]).unwrap();
+        (why, reason, next)
+    }
+
+    #[test]
+    fn the_gates_that_are_not_open_are_the_reason_unless_the_removal_fails_or_is_not_wanted() {
+        let mut rule = json!({
+            "name": "a", "decision": "waiting", "meaning": "waiting for its gates", "dryRun": false,
+            "gates": [
+                {"name": "x", "state": "open", "message": "fine"},
+                {"name": "y", "state": "closed", "message": "503"},
+                {"name": "z", "state": "unknown", "message": "no answer"},
+            ],
+        });
+        let (why, reason, _) = found(&rule);
+        assert_eq!(reason, "rule a waits for the gate y");
+        assert_eq!(
+            why[1..],
+            ["gate y is closed: 503", "gate z is unknown: no answer"]
+        );
+
+        rule["gates"] = json!([]);
+        rule["decision"] = "held".into();
+        rule["meaning"] = "holding".into();
+        let (_, reason, next) = found(&rule);
+        assert_eq!(
+            (reason.as_str(), next.as_str()),
+            ("rule a: holding", "wait for Karpenter to register the node")
+        );
+
+        rule["denied"] = "forbidden by a webhook".into();
+        let (why, reason, _) = found(&rule);
+        assert_eq!(reason, "rule a: the removal fails");
+        assert_eq!(why[1], "the removal fails: forbidden by a webhook");
+
+        rule["dryRun"] = true.into();
+        assert_eq!(found(&rule).1, "rule a has dryRun");
+    }
 }
