@@ -4,6 +4,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# The options of cargo for `kubectl untaint`, which is in a workspace of its own.
+KUBECTL = --manifest-path kubectl/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target) --locked
 BUILT = $(or $(CARGO_TARGET_DIR),target)/$(shell rustc --print host-tuple)
 SCRIPTS := $(wildcard .ci/*) tests/cluster/assets tests/versions
 KUSTOMIZATIONS := $(patsubst %/kustomization.yaml,%,$(wildcard deploy/*/kustomization.yaml))
@@ -24,6 +26,7 @@ test: ## Run all tests, including those against a real API server
 	@if assets=$$(tests/cluster/assets promtool); then "$$assets/promtool" --version; else [[ $${CI:-} != true ]]; fi
 	@if assets=$$(tests/cluster/assets helm); then "$$assets/helm" version --short; else [[ $${CI:-} != true ]]; fi
 	cargo test --workspace --no-fail-fast
+	cargo test $(KUBECTL)
 
 .PHONY: chart
 chart: ## Run the tests of the Helm chart, which are also a part of `make test`
@@ -43,6 +46,7 @@ e2e: SCENARIO =
 e2e: PROGRAM = $(abspath $(BUILT)/debug/untaint)
 e2e: ## Run untaint on a real node, or only the scenarios SCENARIO; PROGRAM is the program to run instead of a debug build
 	cargo build --workspace --bins
+	cargo build $(KUBECTL)
 	UNTAINT_BINARY=$(abspath $(PROGRAM)) $(BUILT)/debug/e2e $(SCENARIO)
 
 # The soak tests of `make test`, one after another, with larger numbers.
@@ -87,9 +91,12 @@ fuzz: ## Run each fuzz target for SECONDS_EACH seconds, with cargo-fuzz and the 
 .PHONY: lint
 lint: ## Check format, lints, documents, generated files, dependencies, scripts and manifests
 	cargo fmt --all --check
+	cargo fmt --manifest-path kubectl/Cargo.toml --check
 	cargo clippy --workspace --all-targets -- --deny warnings
+	cargo clippy $(KUBECTL) --all-targets -- --deny warnings
 	cargo test --quiet --test docs
 	cargo deny check --deny warnings bans licenses sources
+	cargo deny --manifest-path kubectl/Cargo.toml check --deny warnings bans licenses sources
 	@if cargo deny fetch db; then $(MAKE) advisories; \
 		else echo 'lint: skipped: advisories and yanked versions, as the database cannot be fetched'; fi
 	@if [[ -d $$(rustc --print target-libdir --target $(MACOS)) ]]; then $(MAKE) macos; \
@@ -104,7 +111,8 @@ lint: ## Check format, lints, documents, generated files, dependencies, scripts 
 MACOS := aarch64-apple-darwin
 .PHONY: macos
 macos: ## Check that `untaint config`, `untaint manifests` and `kubectl untaint` build on macOS
-	CC_$(subst -,_,$(MACOS))=true AR_$(subst -,_,$(MACOS))=true cargo check --package untaint --package kubectl-untaint --bins --target $(MACOS)
+	export CC_$(subst -,_,$(MACOS))=true AR_$(subst -,_,$(MACOS))=true; \
+		cargo check --bin untaint --target $(MACOS); cargo check $(KUBECTL) --target $(MACOS)
 
 # The result changes without a commit, and the database is on a server of another project. So `make lint` continues
 # without the database, even with CI=true. This target fails without it. Run it every day and before a release.
