@@ -53,13 +53,13 @@ pub(crate) fn add(files: &mut Files, release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// All files below `directory` except `.helmignore`, which says what is no part of a package.
+/// All files below `directory`.
 fn list(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(directory).with_context(|| directory.display().to_string())? {
         let path = entry?.path();
         if path.is_dir() {
             list(&path, paths)?;
-        } else if !path.ends_with(".helmignore") {
+        } else {
             paths.push(path);
         }
     }

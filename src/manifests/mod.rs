@@ -13,7 +13,7 @@ mod yaml;
 
 pub use account::{Account, OWN};
 pub use policy::{Enforcement, NewNodes, Tenants};
-pub use workload::{KeyError, MountError};
+pub use workload::{KeyError, MountError, NOT_OF_HOST, PROCESSES};
 
 use std::collections::BTreeMap;
 use std::time::Duration;

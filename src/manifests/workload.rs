@@ -18,8 +18,8 @@ use crate::config::shown_duration;
 
 use config_map::ConfigMap;
 pub use config_map::KeyError;
-pub use mounts::MountError;
 pub(super) use mounts::created as created_directories;
+pub use mounts::{MountError, NOT_OF_HOST, PROCESSES};
 
 /// The Namespace and the ServiceAccount, if they are untaint's own. Those of other programs must not change or be
 /// deleted with untaint's manifests.

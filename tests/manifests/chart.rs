@@ -8,7 +8,7 @@ mod schemas;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use testkit::helm::Helm;
 use untaint::config;
@@ -146,11 +146,12 @@ async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_configurati
     let Some(helm) = Helm::get().await else {
         return;
     };
+    let mut compared = [0; OPTIONS.len()];
     for file in configurations() {
         let values = as_values(&file);
         let original = fs::read_to_string(&values).unwrap();
         let of_chart = format!("--values={}", values.path().display());
-        for (options, of_manifests) in OPTIONS {
+        for (nth, (options, of_manifests)) in OPTIONS.into_iter().enumerate() {
             let place = format!("{} {options:?}", file.display());
             let arguments = [&["template"], options, &[CHART, &of_chart]].concat();
             let is_daemon_set = !of_manifests
@@ -182,7 +183,15 @@ async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_configurati
                 (chart, manifests) => panic!("{place}: {chart:?}, {manifests:?}"),
             };
             assert_eq!(helm.run(&arguments).await.unwrap(), chart, "{place}");
-            let chart = Objects(serde_yaml::from_multiple(&chart).unwrap());
+            let mut chart = Objects(serde_yaml::from_multiple(&chart).unwrap());
+            for object in &mut chart.0 {
+                // Only Helm needs to keep it.
+                if object["kind"] == "ConfigMap" {
+                    let annotations = object["metadata"].as_object_mut().unwrap();
+                    let annotations = annotations.remove("annotations").unwrap();
+                    assert_eq!(annotations, json!({"helm.sh/resource-policy": "keep"}));
+                }
+            }
             let text = chart.one("ConfigMap")["data"]["config.yaml"].as_str();
             let text = text.unwrap();
             let shown = |text: &str| config::show(&config::parse(text).unwrap());
@@ -199,8 +208,11 @@ async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_configurati
                 assert_eq!(found, expected, "{place}");
             }
             assert_eq!(chart.len(), expected.len(), "{place}");
+            compared[nth] += 1;
         }
     }
+    // The others are refused both ways, with the same message.
+    assert!(compared.iter().all(|count| *count >= 6), "{compared:?}");
 }
 
 fn sorted(mut objects: Vec<Value>) -> Vec<Value> {
@@ -222,10 +234,117 @@ async fn a_wrong_value_is_refused_with_its_field() {
         ("form=pod", "/form"),
         ("image.digest=latest", "/image/digest"),
         ("resource=1", "resource"),
+        ("form=null", "form: is null"),
+        ("form=sidecar", "serviceAccount.name is missing"),
+        (
+            "serviceAccount.create=false",
+            "serviceAccount.name is missing",
+        ),
+        ("serviceAccount.name=a'b", "/serviceAccount/name"),
+        ("labels.a=b c", "/labels/a"),
+        (
+            "monitoring.labels.app\\.kubernetes\\.io/name=x",
+            "monitoring.labels: untaint sets",
+        ),
+        (
+            "nodeSelector.kubernetes\\.io/os=windows",
+            "untaint runs on Linux only",
+        ),
+        ("env[0].name=NODE_NAME", "untaint sets NODE_NAME itself"),
+        ("env[0].value=x", "/env/0"),
+        ("affinity.a=1", "/affinity"),
+        (
+            "exempt.namespaces={a}",
+            "there is no policy to be exempt from",
+        ),
+        (
+            "exempt.serviceAccounts={a:b'},tolerationPolicy=Warn",
+            "/exempt/serviceAccounts/0",
+        ),
     ] {
         let set = format!("--set={values}");
         let arguments = ["template", "untaint", CHART, &example, &set];
         let said = helm.run(&arguments).await.unwrap_err().to_string();
         assert!(said.contains(expected), "{values}: {said}");
+    }
+}
+
+/// Rules with these fields.
+fn rules(each: impl Iterator<Item = String>) -> NamedTempFile {
+    let rules: Vec<String> = each.collect();
+    let file = NamedTempFile::new().unwrap();
+    let head = "apiVersion: untaint/v1alpha1\nkind: UntaintConfiguration\nrules:\n";
+    fs::write(&file, format!("{head}{}", rules.concat())).unwrap();
+    file
+}
+
+/// Beyond what the examples have.
+#[tokio::test]
+async fn the_chart_and_untaint_manifests_agree_about_paths_labels_and_sizes() {
+    let Some(helm) = Helm::get().await else {
+        return;
+    };
+    let of_path = |path: &str| {
+        rules(std::iter::once(format!(
+            "- {{name: a, taint: {{key: example.com/a}}, gates: [{{name: g, file: {{path: {path}}}}}]}}\n"
+        )))
+    };
+    let paths = [
+        "/proc/1/comm",
+        "/proc/self/x",
+        "/proc/kcore",
+        "/proc/kcorex",
+        "/proc/uptime",
+        "/sys/fs/bpf/x",
+        "/sys/fs/x",
+        "/dev/disk/by-id",
+        "/dev/diskx/y",
+        "/etc/x",
+        "/run/x/y",
+        "/var/run/secrets/kubernetes.io/x",
+        "/var/run/secrets/kubernetes.iox/y",
+    ];
+    let selecting = |labels: &[&str]| {
+        rules(labels.iter().enumerate().map(|(nth, labels)| {
+            format!("- {{name: r{nth}, taint: {{key: example.com/a{nth}}}, gates: [], nodeSelector: {labels}}}\n")
+        }))
+    };
+    let long = (0..900).map(|nth| {
+        format!(
+            "- {{name: r{nth}, taint: {{key: {:0>50}.example.com/{nth:0>60}, effect: NoSchedule}}, gates: []}}\n",
+            "a"
+        )
+    });
+    let mut configurations: Vec<_> = paths.into_iter().map(of_path).collect();
+    configurations.extend([
+        selecting(&["{a: ''}", "{}"]),
+        selecting(&["{a: ''}", "{a: ''}"]),
+        selecting(&["{a: b}", "{a: ''}"]),
+        rules(long),
+    ]);
+    for (nth, file) in configurations.iter().enumerate() {
+        let values = format!("--values={}", file.path().display());
+        let chart = helm
+            .run(&["template", "untaint", CHART, "--namespace=untaint", &values])
+            .await;
+        let manifests = written(&[&format!("--config={}", file.path().display())]);
+        match (chart, manifests) {
+            (Ok(chart), Ok(manifests)) => {
+                let pod = |text: &str| {
+                    let objects = Objects(serde_yaml::from_multiple(text).unwrap());
+                    let pod = objects.pod();
+                    let mounts = pod["containers"][0]["volumeMounts"].clone();
+                    [pod["nodeSelector"].clone(), mounts]
+                };
+                assert_eq!(pod(&chart), pod(&manifests), "{nth}");
+            }
+            (Err(chart), Err(manifests)) => {
+                // The lengths are counted a little differently.
+                let reason = manifests.split(" has ").next().unwrap().trim_end();
+                let chart = chart.to_string();
+                assert!(chart.contains(reason), "{nth}: {chart} {manifests}");
+            }
+            (chart, manifests) => panic!("{nth}: {chart:?} {manifests:?}"),
+        }
     }
 }

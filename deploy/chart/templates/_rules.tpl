@@ -4,8 +4,14 @@ chart, and the values of the templates that are made from src/manifests.
 */}}
 
 {{/* The values that all templates have. */}}
-{{- define "untaint.values" -}}
+{{- define "untaint.setCommonValues" -}}
 {{- $values := .root.Values }}
+{{- range list "affinity" "annotations" "env" "exempt" "extraVolumes" "extraVolumeMounts" "form" "image" "imagePullSecrets" "labels" "monitoring" "nodeSelector" "podAnnotations" "port" "resources" "serviceAccount" "tolerations" "updateStrategy" }}
+{{- /* With null, Helm deletes the default. */}}
+{{- if kindIs "invalid" (index $values .) }}
+{{- fail (printf "%s: is null: leave it out, or set it as values.yaml says" .) }}
+{{- end }}
+{{- end }}
 {{- if not $values.rules }}
 {{- fail "rules: there are none: give the configuration of untaint as values, such as --values examples/cilium.yaml" }}
 {{- end }}
@@ -14,13 +20,22 @@ chart, and the values of the templates that are made from src/manifests.
 {{- if and (ne $values.form "daemonset") (eq $namespace "untaint") (eq $account "untaint") }}
 {{- fail "form: this form is for the pods of another program: name the account of those pods with --namespace and serviceAccount.name; untaint:untaint is the account of the form daemonset" }}
 {{- end }}
+{{- if not $values.serviceAccount.name }}
+{{- if ne $values.form "daemonset" }}
+{{- fail "serviceAccount.name is missing: with this form, it is the account that the pods of the other program have" }}
+{{- else if not $values.serviceAccount.create }}
+{{- fail "serviceAccount.name is missing: with serviceAccount.create=false, name an account that exists" }}
+{{- end }}
+{{- end }}
 {{- $_ := set . "namespace" (toJson $namespace) }}
 {{- $_ := set . "accountName" (toJson $account) }}
-{{- $_ := set . "instance" (include "untaint.shortened" (list (include "untaint.unshortened" (list . "untaint")) 63)) }}
+{{- $_ := set . "instance" (include "untaint.shortened" (list (include "untaint.name" (list . "untaint")) 63)) }}
 {{- $_ := set . "moreLabels" ($values.labels | empty | ternary "" (toYaml $values.labels)) }}
+{{- range $place, $labels := dict "labels" $values.labels "monitoring.labels" $values.monitoring.labels "monitoring.dashboardLabels" $values.monitoring.dashboardLabels }}
 {{- range list "name" "instance" "part-of" }}
-{{- if hasKey $values.labels (printf "app.kubernetes.io/%s" .) }}
-{{- fail (printf "labels: untaint sets the label app.kubernetes.io/%s itself: use another key" .) }}
+{{- if hasKey $labels (printf "app.kubernetes.io/%s" .) }}
+{{- fail (printf "%s: untaint sets the label app.kubernetes.io/%s itself: use another key" $place .) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- $_ := set . "matchDefaults" (include "untaint.policy.match-defaults" . | trim) }}
@@ -45,6 +60,7 @@ chart, and the values of the templates that are made from src/manifests.
 {{- end }}
 {{- end }}
 {{- $_ := set . "rules" (include "untaint.rules" .) }}
+{{- include "untaint.checkLength" (list "untaint" .rules) }}
 {{- $_ := set . "hash" (printf "%s %t %s" .mark $values.checkNodeUid .rules | sha256sum | trunc 16) }}
 {{- end }}
 
@@ -123,7 +139,7 @@ chart, and the values of the templates that are made from src/manifests.
 {{- end }}
 
 {{/* The values of the policies for the pods of tenants, for one purpose: src/manifests/policy/tenants.rs. */}}
-{{- define "untaint.tenants" -}}
+{{- define "untaint.setTenantValues" -}}
 {{- $v := index . 0 }}
 {{- $purpose := index . 1 }}
 {{- $exempt := $v.root.Values.exempt }}
@@ -165,7 +181,17 @@ chart, and the values of the templates that are made from src/manifests.
 {{- if not $lines }}
 {{- fail "tolerationPolicy has no taint to protect: all rules have the effect PreferNoSchedule, which keeps no pod away" }}
 {{- end }}
+{{- include "untaint.checkLength" (list "untaint-tolerations" (join "\n  " $lines)) }}
 {{- join ",\n" $lines }}
+{{- end }}
+
+{{/* Refuses an expression that the API server would refuse, before Helm creates what it restricts: MOST_CHARACTERS in
+src/manifests/policy.rs. */}}
+{{- define "untaint.checkLength" -}}
+{{- $length := len (index . 1) }}
+{{- if gt $length 100000 }}
+{{- fail (printf "rules: the admission policy %s is too long: one of its expressions has %d characters, and the API server accepts at most 100000; divide the rules among several configurations, each with its own account" (index . 0) $length) }}
+{{- end }}
 {{- end }}
 
 {{/* The taints of new Nodes as data in CEL: src/manifests/policy/new_nodes.rs. */}}
@@ -191,6 +217,7 @@ chart, and the values of the templates that are made from src/manifests.
 {{- end }}
 {{- $lines := list }}
 {{- range $same }}{{ $lines = append $lines (printf "[%s]" (join ", " .)) }}{{ end }}
+{{- include "untaint.checkLength" (list "untaint-new-nodes" (join "\n  " $lines)) }}
 {{- join ",\n" $lines }}
 {{- end }}
 
@@ -225,10 +252,18 @@ chart, and the values of the templates that are made from src/manifests.
 {{- fail (printf "gate %s: %s cannot be made visible in a pod: the path of a volume cannot contain '..'; write the path without it" $gate .) }}
 {{- end }}
 {{- $path := clean . }}
+{{- range $place, $why := include "untaint.not-of-host" $ | fromJson }}
+{{- if hasPrefix (printf "%s/" $place) (printf "%s/" $path) }}
+{{- fail (printf "gate %s: %s cannot be made visible in a pod: %s" $gate $path $why) }}
+{{- end }}
+{{- end }}
+{{- if regexMatch "^/proc/[0-9]+(/|$)" $path }}
+{{- fail (printf "gate %s: %s cannot be made visible in a pod: %s" $gate $path (include "untaint.processes" $)) }}
+{{- end }}
 {{- if not (regexMatch "^/(proc|sys)(/|$)" $path) }}
 {{- $directory := dir $path }}
 {{- if regexMatch "^/(|etc|dev|var|var/run|(etc/untaint|dev/termination-log|var/run/secrets|untaint|LICENSE)(/.*)?)$" $directory }}
-{{- if not (and (hasPrefix "/var/run/secrets/" $directory) (not (hasPrefix "/var/run/secrets/kubernetes.io" $directory))) }}
+{{- if not (and (hasPrefix "/var/run/secrets/" $directory) (not (hasPrefix "/var/run/secrets/kubernetes.io/" (printf "%s/" $directory)))) }}
 {{- fail (printf "gate %s: %s cannot be made visible in a pod: its parent directory also contains files that the pod itself needs; move it to a directory of its own" $gate .) }}
 {{- end }}
 {{- end }}
@@ -252,11 +287,15 @@ chart, and the values of the templates that are made from src/manifests.
 {{- $shared := (first $values.rules).nodeSelector | default dict | deepCopy }}
 {{- range $rule := $values.rules }}
 {{- range $key, $value := $shared }}
-{{- if or (hasKey $rule "retaint") (ne $value (get ($rule.nodeSelector | default dict) $key)) }}{{ $_ := unset $shared $key }}{{ end }}
+{{- $selector := $rule.nodeSelector | default dict }}
+{{- if or (hasKey $rule "retaint") (not (hasKey $selector $key)) (ne $value (get $selector $key)) }}{{ $_ := unset $shared $key }}{{ end }}
 {{- end }}
 {{- end }}
 {{- range $key, $value := $values.nodeSelector }}
-{{- if ne (get $shared $key | default $value) $value }}
+{{- if eq $key "kubernetes.io/os" }}
+{{- fail "nodeSelector: untaint runs on Linux only, and the manifests say so: leave the label kubernetes.io/os out" }}
+{{- end }}
+{{- if and (hasKey $shared $key) (ne (get $shared $key) $value) }}
 {{- fail (printf "nodeSelector: %s: %s: every rule has %s: %s in nodeSelector, so the pods would run only on nodes that no rule selects; leave %s out, or correct the rules" $key $value $key (get $shared $key) $key) }}
 {{- end }}
 {{- end }}
@@ -265,7 +304,7 @@ chart, and the values of the templates that are made from src/manifests.
 {{- end }}
 
 {{/* The volumes and mounts of the host, and what runs as root because of them. */}}
-{{- define "untaint.ofPods" -}}
+{{- define "untaint.setPodValues" -}}
 {{- $directories := include "untaint.directories" . | fromJsonArray }}
 {{- $mounts := list }}
 {{- $volumes := list }}

@@ -15,7 +15,6 @@ fn with_chart(about: &str) -> Scene {
     fs::create_dir_all(chart.join("templates")).unwrap();
     for (path, text) in [
         ("Chart.yaml", about),
-        (".helmignore", "*.swp\n"),
         ("values.yaml", "rules: []\n"),
         ("templates/b.yaml", "b: 1\n"),
         ("templates/_a.tpl", "a\n"),

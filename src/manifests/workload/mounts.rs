@@ -14,10 +14,11 @@ use crate::text::printable_path;
 /// Every container has these, with the same content except for [`NOT_OF_HOST`].
 const IN_EVERY_CONTAINER: [&str; 2] = ["/proc", "/sys"];
 
-const PROCESSES: &str = "a container sees only its own processes; use a gate for what the process offers, such as a file or a socket";
+/// The reason for `/proc` with the number of a process.
+pub const PROCESSES: &str = "a container sees only its own processes; use a gate for what the process offers, such as a file or a socket";
 
 /// Where a container has something else than the host, and why.
-const NOT_OF_HOST: [(&[&str], &str); 4] = [
+pub const NOT_OF_HOST: [(&[&str], &str); 4] = [
     (&["/proc/self", "/proc/thread-self"], PROCESSES),
     (
         // `defaultMaskedPaths` in k8s.io/kubernetes/pkg/securitycontext/util.go.

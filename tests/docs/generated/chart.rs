@@ -1,12 +1,14 @@
 //! The parts of the Helm chart that are made from others: the templates of the program's manifests, the schema of its
 //! configuration, and the files for monitoring.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use untaint::config;
+use untaint::manifests::{NOT_OF_HOST, PROCESSES};
 
 use super::assert_generated;
 use crate::at_root;
@@ -43,14 +45,30 @@ fn the_chart_has_the_templates_of_the_manifests() {
             "{{{{- define \"untaint.{name}\" -}}}}\n{template}{{{{- end }}}}"
         );
     }
+    let places = NOT_OF_HOST.iter();
+    let places = places.flat_map(|(paths, why)| paths.iter().map(|path| (*path, *why)));
+    let places: BTreeMap<_, _> = places.collect();
+    let places = serde_json::to_string(&places).unwrap();
+    for (name, text) in [("not-of-host", places.as_str()), ("processes", PROCESSES)] {
+        let _ = writeln!(
+            chart,
+            "{{{{- define \"untaint.{name}\" -}}}}\n{text}\n{{{{- end }}}}"
+        );
+    }
     assert_generated("deploy/chart/templates/_generated.tpl", &chart);
 }
 
 /// Helm reads no file outside of the chart.
 #[test]
-fn the_chart_has_the_files_for_monitoring() {
-    for name in ["dashboard.json", "pod-monitor.yaml", "prometheus-rule.yaml"] {
-        let text = fs::read_to_string(at_root(&format!("deploy/monitoring/{name}"))).unwrap();
+fn the_chart_has_copies_of_the_files_for_monitoring_and_of_the_quota() {
+    for path in [
+        "monitoring/dashboard.json",
+        "monitoring/pod-monitor.yaml",
+        "monitoring/prometheus-rule.yaml",
+        "components/resource-quota/resourcequota.yaml",
+    ] {
+        let text = fs::read_to_string(at_root(&format!("deploy/{path}"))).unwrap();
+        let name = path.rsplit('/').next().unwrap();
         assert_generated(&format!("deploy/chart/files/{name}"), &text);
     }
 }
@@ -118,54 +136,71 @@ fn drop_descriptions(schema: &mut Value) {
     }
 }
 
-/// A namespace's name, as a regular expression.
-const DNS_LABEL: &str = "[a-z0-9]([a-z0-9-]*[a-z0-9])?";
+/// As regular expressions.
+const LABEL_VALUE: &str = "^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$";
+/// The name of a namespace.
+const DNS_LABEL: &str = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 
 fn own_values() -> serde_json::Map<String, Value> {
     let text = || json!({"type": "string"});
     let switch = || json!({"type": "boolean"});
     let list = || json!({"type": "array", "items": {"type": "object"}});
     let object = || json!({"type": "object"});
+    let matching = |pattern: &str| json!({"type": "string", "pattern": pattern});
+    let labels = || json!({"type": "object", "additionalProperties": matching(LABEL_VALUE)});
     let enforcement = || json!({"enum": ["", "Deny", "Warn"]});
     let names = || json!({"type": "array", "items": {"type": "string", "pattern": format!("^{DNS_LABEL}$")}});
     let only = |fields: Value| json!({"type": "object", "additionalProperties": false, "properties": fields});
     let values = json!({
-        "affinity": object(),
+        "affinity": only(json!({
+            "nodeAffinity": object(),
+            "podAffinity": object(),
+            "podAntiAffinity": object(),
+        })),
         "annotations": object(),
         "checkNodeUid": switch(),
         // Charts that depend on this one often have a condition with this name.
         "enabled": switch(),
-        "env": list(),
+        "env": {"type": "array", "items": {"type": "object", "required": ["name"]}},
         "exactTolerations": switch(),
         "exempt": only(json!({"namespaces": names(), "serviceAccounts": {"type": "array", "items": {
             "type": "string",
             "pattern": format!("^{DNS_LABEL}:{DNS_LABEL}(\\.{DNS_LABEL})*$"),
         }}})),
+        "extraVolumeMounts": list(),
+        "extraVolumes": list(),
         "flowSchema": switch(),
         "form": {"enum": ["daemonset", "sidecar", "init-container", "post-start"]},
         // Helm gives it to the charts that a chart depends on.
         "global": object(),
         "image": only(json!({
-            "repository": {"type": "string", "minLength": 1},
-            "tag": text(),
+            "repository": matching(r"^[a-z0-9][A-Za-z0-9._:/-]*$"),
+            "tag": matching(r"^[A-Za-z0-9_.-]*$"),
             "digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
             "pullPolicy": {"enum": ["", "Always", "IfNotPresent", "Never"]},
         })),
-        "imagePullSecrets": list(),
-        "labels": {"type": "object", "additionalProperties": text()},
-        "nodeSelector": {"type": "object", "additionalProperties": text()},
+        "imagePullSecrets": {"type": "array", "items": only(json!({"name": text()}))},
+        "labels": labels(),
+        "nodeSelector": labels(),
         "monitoring": only(json!({
             "podMonitor": switch(),
             "prometheusRule": switch(),
             "dashboard": switch(),
-            "labels": {"type": "object", "additionalProperties": text()},
+            "labels": labels(),
+            "dashboardLabels": labels(),
         })),
         "nodeNamePolicy": enforcement(),
         "podAnnotations": object(),
         "priorityClassName": text(),
         "resources": object(),
-        "seLinuxType": text(),
-        "serviceAccount": only(json!({"create": switch(), "name": text()})),
+        "port": {"type": "integer", "minimum": 1, "maximum": 65535},
+        "resourceQuota": switch(),
+        "seLinuxType": matching("^([A-Za-z][A-Za-z0-9_]*)?$"),
+        "serviceAccount": only(json!({
+            "create": switch(),
+            "name": matching(&format!("^({DNS_LABEL}(\\.{DNS_LABEL})*)?$")),
+            "annotations": object(),
+        })),
         "strictPolicy": switch(),
         "taintNewNodes": {"enum": ["", "ExceptKarpenter", "All"]},
         "tolerationPolicy": enforcement(),

@@ -21,10 +21,12 @@ apiVersion: v1
 kind: Pod
 metadata: {name: cni}
 spec:
+  {{- with .Subcharts.untaint }}
   initContainers:
-  {{- include "untaint.container" .Subcharts.untaint | nindent 2 }}
+  {{- include "untaint.container" . | nindent 2 }}
   volumes:
-  {{- include "untaint.volumes" .Subcharts.untaint | nindent 2 }}
+  {{- include "untaint.volumes" . | nindent 2 }}
+  {{- end }}
 "#;
 
 /// A chart that depends on that of untaint, with these values for it.
@@ -96,6 +98,11 @@ async fn the_chart_of_another_program_includes_the_container_that_untaint_manife
             "{form}"
         );
         assert_eq!(pod["volumes"], expected["volumes"], "{form}");
+        let disabled = ["template", "cni", place, "--set=untaint.enabled=false"];
+        let disabled = helm.run(&disabled).await.unwrap();
+        let disabled = Objects(serde_yaml::from_multiple(&disabled).unwrap());
+        assert_eq!(disabled.0.len(), 1);
+        assert!(disabled.one("Pod")["spec"].is_null());
         // The roles, the policy and the ConfigMap are there, and no pods of its own.
         assert_eq!(chart.all("DaemonSet").len(), 0, "{form}");
         assert!(!chart.all("ValidatingAdmissionPolicy").is_empty(), "{form}");

@@ -78,6 +78,34 @@ async fn the_chart_has_the_objects_for_monitoring_with_labels_by_which_they_are_
 }
 
 #[tokio::test]
+async fn a_second_release_on_the_same_nodes_has_another_port() {
+    let Some(helm) = Helm::get().await else {
+        return;
+    };
+    let port = ["--set=port=9469", "--set=monitoring.podMonitor=false"];
+    let chart = rendered(&helm, &port).await.unwrap();
+    let container = &chart.pod()["containers"][0];
+    let probe = &container["readinessProbe"]["httpGet"];
+    assert_eq!(
+        (&probe["host"], &probe["port"]),
+        (&json!("127.0.0.1"), &json!(9469))
+    );
+    let listen = json!({"name": "UNTAINT_LISTEN", "value": "127.0.0.1:9469"});
+    assert!(
+        container["env"].as_array().unwrap().contains(&listen),
+        "{container}"
+    );
+    let chart = rendered(&helm, &["--set=port=9469"]).await.unwrap();
+    let container = &chart.pod()["containers"][0];
+    assert_eq!(container["ports"][0]["containerPort"], 9469);
+    let listen = json!({"name": "UNTAINT_LISTEN", "value": "$(HOST_IP):9469"});
+    assert!(
+        container["env"].as_array().unwrap().contains(&listen),
+        "{container}"
+    );
+}
+
+#[tokio::test]
 async fn an_address_to_listen_on_in_env_is_the_only_one() {
     let Some(helm) = Helm::get().await else {
         return;

@@ -46,12 +46,13 @@ async fn write_schemas(cluster: &Cluster, directory: &Path) {
 }
 
 /// The kinds of the chart's objects, as the files of their schemas.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "clusterrole-rbac-v1.json",
     "clusterrolebinding-rbac-v1.json",
     "configmap-v1.json",
     "daemonset-apps-v1.json",
     "flowschema-flowcontrol-v1.json",
+    "resourcequota-v1.json",
     "role-rbac-v1.json",
     "rolebinding-rbac-v1.json",
     "serviceaccount-v1.json",
@@ -76,19 +77,24 @@ async fn every_object_of_the_chart_has_only_fields_of_its_kind() {
     let rendered = directory.path().join("rendered.yaml");
     let arguments = ["-strict", "-schema-location", &schemas];
     let arguments = [&arguments[..], &[rendered.to_str().unwrap()]].concat();
+    let mut checked = 0;
     for file in configurations() {
         let values = as_values(&file);
         let values = format!("--values={}", values.path().display());
-        let set = "--set=flowSchema=true,env[0].name=a,env[0].value=b";
+        let set = "--set=flowSchema=true,resourceQuota=true,env[0].name=a,env[0].value=b,\
+             tolerationPolicy=Deny,nodeNamePolicy=Warn,monitoring.dashboard=true,\
+             updateStrategy.rollingUpdate.maxUnavailable=2";
         let chart = helm
             .run(&["template", "untaint", CHART, &values, set])
             .await;
         // Some gates look at what cannot be mounted.
         let Ok(chart) = chart else { continue };
+        checked += 1;
         fs::write(&rendered, &chart).unwrap();
         helm.kubeconform(&arguments).await.unwrap();
         let wrong = chart.replace("hostNetwork: true", "hostNetworks: true");
         fs::write(&rendered, wrong).unwrap();
         helm.kubeconform(&arguments).await.unwrap_err();
     }
+    assert!(checked > 15, "{checked}");
 }
