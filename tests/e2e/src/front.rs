@@ -15,7 +15,10 @@ pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
         .collect();
     for name in names {
         if !known.contains(name) {
-            bail!("'{name}' is no scenario: {}", known.join(", "));
+            bail!(
+                "unknown scenario '{name}': choose from {}, separated by spaces",
+                known.join(" ")
+            );
         }
     }
     requirements::check(&scenarios::chosen(names))?;
@@ -42,7 +45,10 @@ async fn supervise(names: &[&str]) -> Result<ExitCode> {
     tokio::select! {
         status = supervisor.wait() => {
             drop(pipe);
-            let code = status?.code().unwrap_or(1);
+            let status = status?;
+            let Some(code) = status.code() else {
+                bail!("the supervisor has ended by {status}: the next run removes what is left");
+            };
             return Ok(u8::try_from(code).unwrap_or(1).into());
         }
         _ = interrupts.recv() => {}

@@ -177,7 +177,7 @@ impl Machine {
         }
         let counts: Vec<_> = counts
             .iter()
-            .map(|(kind, count)| format!("{kind} {count}"))
+            .map(|(kind, count)| format!("{count} × {kind}"))
             .collect();
         counts.join(", ")
     }

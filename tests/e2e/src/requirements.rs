@@ -7,6 +7,7 @@ use rustix::fs::{Access, access};
 
 use crate::cgroups::hierarchies;
 use crate::commands::run;
+use crate::images;
 use crate::images::parts::CNIS;
 use crate::scenarios::Scenario;
 
@@ -32,6 +33,10 @@ pub(crate) fn check(scenarios: &[&Scenario]) -> Result<()> {
         bail!(
             "a node needs root: run `sudo --preserve-env make e2e`, or run it as root in a virtual machine"
         );
+    }
+    let binary = images::binary()?;
+    if access(&binary, Access::EXEC_OK).is_err() || !Path::new(&binary).is_file() {
+        bail!("PROGRAM={binary} is no program: name a build of untaint, or leave PROGRAM out");
     }
     let missing: Vec<_> = PROGRAMS.iter().filter(|(name, _)| !exists(name)).collect();
     if !missing.is_empty() {

@@ -82,7 +82,7 @@ pub(crate) fn main(names: &[&str]) -> Result<ExitCode> {
     let differences = before.differences(SETTLE)?;
     let clean = differences.own.is_empty();
     println!(
-        "{:<7} the scenarios leave nothing on the machine: {}",
+        "{:<7} the scenarios leave nothing on the machine; compared: {}",
         if clean { "ok" } else { "FAILED" },
         before.summary()
     );
@@ -125,7 +125,7 @@ fn is_interrupted(current: &Mutex<Current>) -> bool {
 fn lock() -> Result<File> {
     let file = File::open("/sys/fs/cgroup").context("the control groups of this machine")?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        println!("waiting for another run on this machine");
+        println!("waiting for another run on this machine, which holds the lock of /sys/fs/cgroup");
         flock(&file, FlockOperation::LockExclusive)?;
     }
     Ok(file)

@@ -22,6 +22,12 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     node.up().await?;
     let ready = |world: &World| world.is_ready(NAME);
     timeline.wait("the Node is Ready", ready).await?;
+    habitat.expect(
+        "without untaint, the Node is Ready and keeps its taint",
+        timeline
+            .when(|world| world.lacks_taint(NAME, KEY))
+            .is_none(),
+    );
 
     let (image, _) = UNTAINT.split_once(':').context("a tag")?;
     let image = format!("image.repository={image}");
@@ -50,7 +56,9 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let connects = client::connects(habitat);
     let sentence = "an ordinary pod runs, and its first connection works";
     habitat.comes_true(sentence, connects).await?;
-    agent::ready().await?;
+    let held = agent::status("a policy", |status| status["policy"]["state"] == "held");
+    let sentence = "the policy of the chart restricts the account";
+    habitat.comes_true(sentence, held).await?;
     let pods = ["get", "pods", "--namespace", "untaint"];
     let pods = habitat.cluster.kubectl(&pods).await?;
     timeline.say(pods.trim_end());
@@ -68,6 +76,15 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     habitat
         .comes_true("`helm uninstall` removes the pods", gone)
         .await?;
+    let kinds = "clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,\
+         validatingadmissionpolicies,validatingadmissionpolicybindings";
+    let selector = "--selector=app.kubernetes.io/name=untaint";
+    let rights = ["get", kinds, "--all-namespaces", selector, "--output=name"];
+    let rights = habitat.cluster.kubectl(&rights).await?;
+    habitat.expect(
+        "it removes the roles, the policy and the account",
+        rights.is_empty(),
+    );
     Ok(())
 }
 

@@ -66,16 +66,23 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
 async fn one_by_one(habitat: &Habitat, node: &Node) -> Result<()> {
     let timeline = &habitat.timeline;
     fs::create_dir(node.path(PRESENT)?)?;
+    add(node, 1, "sick")?;
+    reported(habitat, 0, 1).await?;
+    add(node, 2, "")?;
+    reported(habitat, 1, 2).await?;
+    let closed = agent::says("listed", "allocatable example.com/device is 1, ");
+    let sentence = "with equalsCapacity alone, a device that is not healthy keeps the gate closed";
+    habitat.comes_true(sentence, closed).await?;
     add(node, 1, "")?;
-    reported(habitat, 1, 1).await?;
+    reported(habitat, 2, 2).await?;
     let gone = timeline.wait("no taint", |world| world.lacks_taint(NAME, LISTED));
     let gone = gone.await?;
-    let first = timeline.when(|world| counts(world) == Some((1, 1)));
+    let healthy = timeline.when(|world| counts(world) == Some((2, 2)));
     habitat.expect(
-        "with equalsCapacity alone, the first device opens the gate",
-        Timeline::in_order(&[first, Some(gone)]),
+        "with equalsCapacity alone, two healthy devices open it",
+        Timeline::in_order(&[healthy, Some(gone)]),
     );
-    for number in 2..=7 {
+    for number in 3..=7 {
         add(node, number, "")?;
     }
     add(node, 8, "sick")?;
@@ -96,8 +103,8 @@ async fn one_by_one(habitat: &Habitat, node: &Node) -> Result<()> {
 
 async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
     let timeline = &habitat.timeline;
-    node.restart("kubelet").await?;
     timeline.say("the kubelet is killed; the plugin runs");
+    node.restart("kubelet").await?;
     let plugin = "kube-system_device-plugin-*/plugin";
     node.wait_for_log(plugin, "registered", 2).await?;
     let registered = SystemTime::now();
@@ -115,7 +122,7 @@ async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
         .await?;
 
     fs::rename(node.path(PRESENT)?, node.path(HIDDEN)?)?;
-    timeline.say("the plugin ends");
+    timeline.say("the plugin stops serving; its pod runs on");
     reported(habitat, 0, 8).await?;
     habitat
         .comes_true(
@@ -124,7 +131,7 @@ async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
         )
         .await?;
     fs::rename(node.path(HIDDEN)?, node.path(PRESENT)?)?;
-    timeline.say("the plugin is back");
+    timeline.say("the plugin serves again");
     reported(habitat, 8, 8).await?;
     agent::waits_for("all", &["last"]).await?;
     Ok(())
@@ -133,11 +140,11 @@ async fn plugin_ends(habitat: &Habitat, node: &Node) -> Result<()> {
 /// Leaves a kubelet without devices, and only their gate closed.
 async fn kubelet_restarts(habitat: &Habitat, node: &Node, taints: &[&str]) -> Result<()> {
     fs::rename(node.path(PRESENT)?, node.path(HIDDEN)?)?;
-    let killed = SystemTime::now();
-    node.restart("kubelet").await?;
     habitat
         .timeline
-        .say("the plugin ends, and the kubelet is killed");
+        .say("the plugin stops serving, and the kubelet is killed");
+    let killed = SystemTime::now();
+    node.restart("kubelet").await?;
     reported(habitat, 0, 0).await?;
     let time = killed.elapsed()?;
     habitat.measured(
@@ -147,6 +154,7 @@ async fn kubelet_restarts(habitat: &Habitat, node: &Node, taints: &[&str]) -> Re
     // The agent has another watch than this program.
     agent::waits_for("all", &["devices", "last"]).await?;
     node.write(LAST, "")?;
+    habitat.timeline.say("this scenario puts both taints back");
     habitat.cluster.set_taints(NAME, taints).await?;
     for rule in ["all", "listed"] {
         agent::waits_for(rule, &["devices"]).await?;

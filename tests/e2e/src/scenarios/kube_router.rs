@@ -3,6 +3,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::client;
+use crate::eventually::eventually;
 use crate::habitat::Habitat;
 use crate::images::parts::KUBE_ROUTER_MANIFEST;
 use crate::node::NAME;
@@ -42,12 +43,20 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     let has_subnet = || anyhow::Ok(fs::read_to_string(node.path(CONFLIST)?)?.contains("subnet"));
     let at_first = has_subnet()?;
     timeline.say("the conflist is there");
+    // By the time of the file: this program can see the change later than untaint does.
+    let complete = eventually("the conflist has a subnet", || {
+        let path = node.path(CONFLIST).ok()?;
+        has_subnet().ok().filter(|has| *has)?;
+        fs::metadata(path).ok()?.modified().ok()
+    })
+    .await?;
+    timeline.say("the conflist has a subnet");
     let gone = timeline
         .wait("the taint is gone", |world| world.lacks_taint(NAME, KEY))
         .await?;
     habitat.expect(
-        "the conflist has no subnet at first, and has one when the taint goes",
-        !at_first && has_subnet()?,
+        "the conflist has no subnet at first, and has one before the taint goes",
+        !at_first && complete <= gone,
     );
     let connects = client::connects(habitat);
     let sentence = "the first connection of the pod works";
@@ -65,7 +74,6 @@ pub(super) async fn run(habitat: &mut Habitat) -> Result<()> {
     );
     let ready = timeline.when(|world| world.is_ready(NAME));
     let ready = ready.context("ready")?;
-    let complete = fs::metadata(node.path(CONFLIST)?)?.modified()?;
     habitat.expect(
         "the Node is Ready before the conflist has its subnet",
         ready <= complete,

@@ -1,6 +1,7 @@
 //! The kinds of objects that a timeline follows.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -55,8 +56,17 @@ impl Kind {
     }
 }
 
+/// How many taints a line shows.
+const MOST_TAINTS: usize = 4;
+
 fn describe_node(name: &str, node: &Value) -> Vec<(String, String)> {
-    let taints = testkit::taints(node).join(" ");
+    let mut taints = testkit::taints(node);
+    let hidden = taints.len().saturating_sub(MOST_TAINTS);
+    taints.truncate(MOST_TAINTS);
+    let mut taints = taints.join(" ");
+    if hidden > 0 {
+        let _ = write!(taints, " and {hidden} more");
+    }
     let mut lines = vec![
         (
             format!("node {name} Ready"),
