@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result};
 use http::Request;
 use kube::Client;
 use serde_json::Value;
-use untaint::config::{self, Configuration};
+use untaint::config::{self, Configuration, Rule};
+use untaint::taint::parse_taint;
 
 use crate::agent;
 
@@ -212,7 +213,14 @@ impl Reader<'_> {
         let name = agent.name();
         let (namespace, pod) = name.split_once('/').unwrap_or_default();
         match agent::status(self.client, namespace, pod).await {
-            Ok(status) => agent.status = Some(status),
+            Ok(status) => {
+                if agent.configuration.is_none() {
+                    agent.configuration = known_by(&status);
+                    self.configurations
+                        .insert(name, agent.configuration.clone());
+                }
+                agent.status = Some(status);
+            }
             Err(error) => self.unread.push(format!(
                 "/statusz of the pod {name}, by port-forward: {error:#}"
             )),
@@ -220,9 +228,42 @@ impl Reader<'_> {
     }
 }
 
+/// What `/statusz` says of the configuration, if its ConfigMap cannot be read: the rules that select the Node.
+fn known_by(status: &Value) -> Option<Configuration> {
+    let rules = status["rules"].as_array()?.iter();
+    let rules = rules.filter(|rule| rule["decision"] != "not-selected");
+    let rules = rules.filter_map(|rule| {
+        let taint = parse_taint(rule["taint"].as_str()?).ok()?;
+        Some(Rule::new(rule["name"].as_str()?, taint, Vec::new()))
+    });
+    Some(Configuration {
+        rules: rules.collect(),
+        events: false,
+    })
+}
+
 /// The ConfigMap with the configuration of untaint, if a pod with this `spec` has untaint.
 fn config_map(spec: &Value) -> Option<&str> {
     let mut volumes = spec["volumes"].as_array()?.iter();
     let volume = volumes.find(|volume| volume["name"] == VOLUME)?;
     volume["configMap"]["name"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn without_its_config_map_the_rules_of_an_agent_are_those_of_its_status() {
+        let status = json!({"rules": [
+            {"name": "a", "taint": "example.com/a=x:NoSchedule", "decision": "waiting"},
+            {"name": "b", "taint": "example.com/b", "decision": "not-selected"},
+        ]});
+        let rules = known_by(&status).unwrap().rules;
+        assert_eq!(rules.len(), 1);
+        assert_eq!(rules[0].name, "a");
+        assert_eq!(rules[0].taint.to_string(), "example.com/a=x:NoSchedule");
+    }
 }

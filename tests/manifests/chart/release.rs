@@ -55,6 +55,8 @@ async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled() {
         "{left}"
     );
     assert_eq!(left.lines().count(), 2, "{left}");
+    run(&["install", "chart", CHART, &cilium]).await;
+    assert_eq!(installed().await, second);
 }
 
 #[tokio::test]
