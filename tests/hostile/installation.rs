@@ -26,12 +26,12 @@ rules:
   gates: []
 - name: storage
   taint: {key: example.com/storage, effect: NoSchedule}
-  gates: [{name: file, file: {path: /nonexistent}}]
+  gates: [{name: file, file: {path: /run/nonexistent/file}}]
   retaint: {after: 30s}
   publishCondition: {type: example.com/StorageReady}
 - name: link
   taint: {key: example.com/link, value: up, effect: NoSchedule}
-  gates: [{name: file, file: {path: /nonexistent}}]
+  gates: [{name: file, file: {path: /run/nonexistent/file}}]
   retaint: {after: 30s}
 - name: gpu
   taint: {key: example.com/gpu}

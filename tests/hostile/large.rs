@@ -67,7 +67,7 @@ pub(crate) async fn a_configuration_of_five_hundred_rules_is_no_trouble() {
     let rules = (0..500).map(|nth| {
         format!(
             "- name: r{nth}\n  taint: {{key: example.com/{nth}, value: x, effect: NoSchedule}}\n  \
-             nodeSelector: {{pool: big}}\n  gates: [{{name: g, file: {{path: /nonexistent}}}}]\n  \
+             nodeSelector: {{pool: big}}\n  gates: [{{name: g, file: {{path: /run/nonexistent/file}}}}]\n  \
              retaint: {{after: 30s}}\n"
         )
     });

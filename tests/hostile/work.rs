@@ -146,12 +146,12 @@ rules:
 - name: own-key
   taint: {key: example.com/start, effect: NoSchedule}
   nodeSelector: {pool: a}
-  gates: [{name: file, file: {path: /nonexistent}}]
+  gates: [{name: file, file: {path: /run/nonexistent/file}}]
   retaint: {key: example.com/lapsed}
 - name: same-key
   taint: {key: example.com/link, value: up, effect: NoSchedule}
   nodeSelector: {pool: a}
-  gates: [{name: file, file: {path: /nonexistent}}]
+  gates: [{name: file, file: {path: /run/nonexistent/file}}]
   retaint: {}
 ";
 
