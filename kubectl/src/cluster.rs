@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use http::Request;
 use kube::Client;
 use serde_json::Value;
@@ -62,6 +62,18 @@ impl Agent {
 }
 
 impl Cluster {
+    /// Whether there may be rules that could not be read.
+    pub(crate) fn hides_rules(&self) -> bool {
+        let is_unread = |agent: &Agent| agent.configuration.is_none();
+        self.agents.iter().any(is_unread)
+            || self.configurations.is_empty() && !self.unread.is_empty()
+    }
+
+    /// Whether there is nothing of untaint in the cluster, or it cannot be read.
+    pub(crate) fn is_without_untaint(&self) -> bool {
+        self.daemon_sets.is_empty() && self.agents.is_empty()
+    }
+
     /// For [`Wanted::Named`], the agents of these nodes are asked too. Fails only if the Nodes cannot be read.
     pub(crate) async fn read(client: &Client, wanted: &Wanted) -> Result<Self> {
         let mut reader = Reader {
@@ -74,6 +86,7 @@ impl Cluster {
             Wanted::Named(names) => {
                 let mut nodes = Vec::new();
                 for name in names {
+                    check_name(name)?;
                     nodes.push(reader.get(&format!("/api/v1/nodes/{name}")).await?);
                 }
                 nodes
@@ -226,6 +239,16 @@ impl Reader<'_> {
             )),
         }
     }
+}
+
+/// A name is part of a path, where another text could name something else.
+fn check_name(name: &str) -> Result<()> {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
+    ensure!(
+        !name.is_empty() && name.chars().all(is_allowed),
+        "{name:?} is not the name of a Node: leave out `node/`, and write lower-case letters, digits, '-' and '.'"
+    );
+    Ok(())
 }
 
 /// What `/statusz` says of the configuration, if its ConfigMap cannot be read: the rules that select the Node.

@@ -25,14 +25,14 @@ pub(crate) struct Explanation {
     /// What Karpenter waits for, if the node is one of its own and not initialized.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) karpenter: Vec<Factor>,
-    /// What is worth knowing besides.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) notes: Vec<String>,
 }
 
 /// Why the kubelet says that it is not ready.
 #[derive(Debug, Serialize)]
 pub(crate) struct NotReady {
+    /// The kubelet does not report.
+    #[serde(skip)]
+    is_unknown: bool,
     /// The message of the condition.
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,50 +79,52 @@ fn explain(cluster: &Cluster, node: &Value) -> Explanation {
         .collect();
     let [ready, reason, message] = condition(node, "Ready");
     let not_ready = (ready != "True").then(|| {
-        let message = if message.is_empty() { reason } else { message };
+        let message = match (message.is_empty(), reason.is_empty()) {
+            (false, _) => message,
+            (true, false) => reason,
+            (true, true) => "the Node has no condition Ready yet".to_owned(),
+        };
         let known = kubelet::meaning(&message);
         NotReady {
+            is_unknown: ready == "Unknown",
             meaning: known.map(|(meaning, _)| meaning),
             next: known.map(|(_, next)| next),
             message,
         }
     });
     let factors = claim.map(|claim| karpenter::factors(claim, node));
-    let karpenter = factors.filter(|factors| factors.iter().any(|factor| !factor.met));
-    let mut notes = Vec::new();
-    if cluster.daemon_sets.is_empty() && cluster.agents.is_empty() {
-        notes.push(
-            "untaint is not installed in this cluster, or its pods cannot be read".to_owned(),
-        );
-    }
+    // The last one is that Karpenter has initialized the node. Later, the others do not matter.
+    let karpenter = factors.filter(|factors| factors.last().is_some_and(|last| !last.met));
     Explanation {
         node: name.to_owned(),
         reason: main_reason(&taints, not_ready.as_ref()),
         not_ready,
         taints,
         karpenter: karpenter.unwrap_or_default(),
-        notes,
     }
 }
 
-/// A rule's taint comes first: untaint removes it when the rest works. Then the reason of the kubelet, from which other
-/// taints follow.
+/// If the kubelet does not report, nothing else about the node is known. Otherwise, a rule's taint comes first: untaint
+/// removes it when the rest works. Then the reason of the kubelet, from which other taints follow.
 fn main_reason(taints: &[TaintExplained], not_ready: Option<&NotReady>) -> Option<String> {
-    let of_rule = taints.iter().find(|taint| taint.is_of_rule);
-    if let Some(taint) = of_rule {
-        return Some(taint.reason.clone());
-    }
-    if let Some(not_ready) = not_ready {
-        let reason = not_ready
-            .meaning
-            .unwrap_or("the kubelet does not report Ready");
-        return Some(reason.to_owned());
+    let of_kubelet = not_ready.map(|not_ready| {
+        let reason = not_ready.meaning;
+        reason
+            .unwrap_or("the kubelet does not report Ready")
+            .to_owned()
+    });
+    if not_ready.is_some_and(|not_ready| not_ready.is_unknown) {
+        return of_kubelet;
     }
     // A taint of the effect PreferNoSchedule keeps no pod away.
-    let mut barriers = taints
-        .iter()
-        .filter(|taint| !taint.taint.ends_with(":PreferNoSchedule"));
-    Some(barriers.next()?.reason.clone())
+    let barriers = || {
+        let taints = taints.iter();
+        taints.filter(|taint| !taint.taint.ends_with(":PreferNoSchedule"))
+    };
+    let of_rule = barriers().find(|taint| taint.is_of_rule);
+    let of_rule = of_rule.map(|taint| taint.reason.clone());
+    let of_others = || Some(barriers().next()?.reason.clone());
+    of_rule.or(of_kubelet).or_else(of_others)
 }
 
 fn explain_taint(
@@ -132,7 +134,7 @@ fn explain_taint(
     claim: Option<&Value>,
     taint: &Taint,
 ) -> TaintExplained {
-    let mut explained = match rule_for(cluster, node, taint) {
+    let mut explained = match rule_for(cluster, agents, node, taint) {
         Some(rule) => agent::explain(cluster, node, agents, rule, taint),
         None => of_others(cluster, taint),
     };
@@ -155,9 +157,17 @@ fn explain_taint(
     explained
 }
 
-/// The rule of any configuration that removes this taint from this Node.
-fn rule_for<'c>(cluster: &'c Cluster, node: &Value, taint: &Taint) -> Option<&'c Rule> {
-    let configurations = cluster.configurations.iter();
+/// The rule that removes this taint from this Node: of an agent on the node or, if none has one, of any configuration.
+fn rule_for<'c>(
+    cluster: &'c Cluster,
+    agents: &[&'c Agent],
+    node: &Value,
+    taint: &Taint,
+) -> Option<&'c Rule> {
+    let on_node = agents
+        .iter()
+        .filter_map(|agent| agent.configuration.as_ref());
+    let configurations = on_node.chain(&cluster.configurations);
     let mut rules = configurations.flat_map(|configuration| &configuration.rules);
     rules.find(|rule| {
         let labels = &node["metadata"]["labels"];
@@ -186,6 +196,10 @@ fn of_others(cluster: &Cluster, taint: &Taint) -> TaintExplained {
         ),
         (None, None) => match owners::owner(&taint.key) {
             Some(owner) => (owner.to_owned(), "see that program".to_owned()),
+            None if cluster.hides_rules() => (
+                "unknown: the rules of untaint could not be read".to_owned(),
+                "see what could not be read, at the end".to_owned(),
+            ),
             None => (
                 "nobody that is known: no rule of untaint names it".to_owned(),
                 "if it is permanent, nothing; if it is a start-up taint, write a rule for it"

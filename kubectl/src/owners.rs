@@ -29,14 +29,16 @@ const fn remover(
 }
 
 const LIFECYCLE: &str = "the node lifecycle controller";
+const PRESSURE: &str = "when the kubelet reports that the pressure is over";
+const SEE_CONDITIONS: &str = "see the conditions of the Node";
 const NODE_PLUGIN: &str = "the node plugin of the CSI driver";
-const WHILE_STARTING: &str = "while it starts";
+const WHILE_STARTING: &str = "after it has started";
 const SEE_DRIVER: &str = "see the pod of the driver on the node, and the drivers in the CSINode";
 
 /// The more special key is first. Sources: k8s.io/api/core/v1/well_known_taints.go,
 /// pkg/controller/nodelifecycle/node_lifecycle_controller.go of k8s.io/kubernetes, k8s.io/cloud-provider,
 /// sigs.k8s.io/karpenter/pkg/apis/v1/taints.go, and the documents of the other projects.
-const REMOVERS: [Remover; 25] = [
+const REMOVERS: [Remover; 27] = [
     remover(
         "node.kubernetes.io/not-ready",
         LIFECYCLE,
@@ -68,10 +70,22 @@ const REMOVERS: [Remover; 25] = [
         "remove it with kubectl taint when the machine works",
     ),
     remover(
-        "node.kubernetes.io/",
+        "node.kubernetes.io/memory-pressure",
         LIFECYCLE,
-        "when the kubelet reports that the pressure is over",
-        "see the conditions of the Node",
+        PRESSURE,
+        SEE_CONDITIONS,
+    ),
+    remover(
+        "node.kubernetes.io/disk-pressure",
+        LIFECYCLE,
+        PRESSURE,
+        SEE_CONDITIONS,
+    ),
+    remover(
+        "node.kubernetes.io/pid-pressure",
+        LIFECYCLE,
+        PRESSURE,
+        SEE_CONDITIONS,
     ),
     remover(
         "node.cloudprovider.kubernetes.io/uninitialized",
@@ -100,7 +114,7 @@ const REMOVERS: [Remover; 25] = [
     remover(
         "karpenter.sh/disrupted",
         "Karpenter",
-        "never: it deletes the node",
+        "if it gives the disruption up; otherwise, it deletes the node",
         "nothing: Karpenter replaces the node",
     ),
     remover(
@@ -158,9 +172,9 @@ const REMOVERS: [Remover; 25] = [
         SEE_DRIVER,
     ),
     remover(
-        "pd.csi.storage.gke.io/not-ready",
-        NODE_PLUGIN,
-        WHILE_STARTING,
+        "pd.csi.storage.gke.io/startup",
+        "the controller of the PD CSI driver",
+        "when the CSINode has the driver",
         SEE_DRIVER,
     ),
     remover(

@@ -37,7 +37,6 @@ fn node(text: &mut String, explanation: &Explanation) {
         not_ready,
         taints,
         karpenter,
-        notes,
     } = explanation;
     let reason = reason
         .as_deref()
@@ -72,9 +71,6 @@ fn node(text: &mut String, explanation: &Explanation) {
             let _ = writeln!(text, "    {mark}         {}{detail}", factor.what);
         }
     }
-    for note in notes {
-        let _ = writeln!(text, "  note: {note}");
-    }
 }
 
 /// The nodes in groups of the same reason, the largest group first.
@@ -108,6 +104,12 @@ pub(crate) fn groups(cluster: &Cluster, explanations: &[Explanation]) -> String 
 }
 
 fn unread(text: &mut String, cluster: &Cluster) {
+    if cluster.is_without_untaint() {
+        let _ = writeln!(
+            text,
+            "note: untaint is not installed in this cluster, or its pods cannot be read"
+        );
+    }
     for what in &cluster.unread {
         let _ = writeln!(text, "not read: {what}");
     }

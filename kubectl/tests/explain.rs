@@ -232,6 +232,7 @@ async fn create_nodes(cluster: &Cluster, map: &str) {
 
 /// What untaint has written about the node `told`.
 async fn create_event(cluster: &Cluster) {
+    let uid = cluster.node("told").await.unwrap()["metadata"]["uid"].clone();
     let event = json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -242,7 +243,7 @@ async fn create_event(cluster: &Cluster) {
         "action": "WaitForGates",
         "reason": "DeadlineExceeded",
         "type": "Warning",
-        "regarding": {"apiVersion": "v1", "kind": "Node", "name": "told"},
+        "regarding": {"apiVersion": "v1", "kind": "Node", "name": "told", "uid": uid},
         "note": "The taint is there (rule network); agent: connection refused",
     });
     cluster.apply(&event.to_string()).await.unwrap();
@@ -420,6 +421,10 @@ async fn a_node_that_is_not_there_and_a_missing_permission_are_named() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
     assert!(said.contains(r#"nodes "nowhere" not found"#), "{said}");
+
+    let output = run(&cluster.admin_kubeconfig(), &["node/nowhere"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("is not the name of a Node"), "{said}");
 
     let role = r#"
 apiVersion: rbac.authorization.k8s.io/v1

@@ -662,8 +662,6 @@ affinity:
   nodeAffinity:
     requiredDuringSchedulingIgnoredDuringExecution:
       nodeSelectorTerms:
-      # These Nodes are not machines, so no pod of a DaemonSet can run there. Because the pods tolerate all taints, Kubernetes
-      # would create a pod for each of these Nodes, and the pod would stay Pending.
       - matchExpressions:
         - key: eks.amazonaws.com/compute-type
           operator: NotIn
@@ -673,8 +671,6 @@ affinity:
           values: [virtual-kubelet]
 {{- end }}
 {{- define "untaint.workload.all-tolerations" -}}
-# All taints, as other system agents do: untaint must run before any taint is removed, and also on nodes with a
-# permanent taint, such as a pool of GPU nodes.
 tolerations:
 - operator: Exists
 {{- end }}
@@ -692,7 +688,6 @@ data:
 {{- end }}
 {{- define "untaint.workload.config-mount" -}}
 - name: untaint-config
-  # The whole directory, because the kubelet never updates a file that is mounted by subPath.
   mountPath: /etc/untaint
   readOnly: true
 {{- end }}
@@ -710,15 +705,12 @@ resources:
   requests:
     cpu: 10m
     memory: 16Mi
-  # No CPU limit: it would delay removals, and pods wait for those.
   limits:
     memory: 64Mi
 {{- end }}
 {{- define "untaint.workload.container.init-container" -}}
 - name: untaint
   image: {{ .image }}
-  # Starts when the previous init container has succeeded. After the time-out, it logs why it waits and exits with 3, and
-  # the kubelet restarts it. Unlike the DaemonSet, it ends after the removal, so it does not see a taint that comes back.
   args: [run, --once, --config, {{ .config }}, --timeout, {{ .timeout }}]
 {{- with .nodeName }}{{ . | nindent 2 }}{{ end }}
 {{- with .confinement }}{{ . | nindent 2 }}{{ end }}
@@ -728,15 +720,10 @@ resources:
 {{- end }}
 {{- define "untaint.workload.container.sidecar" -}}
 - name: untaint
-  # A native sidecar: it starts before the CNI, and runs as long as the pod does.
   restartPolicy: Always
   image: {{ .image }}
-  # No listener: on the host's network, another untaint may use the port. No readiness probe: that of a sidecar counts for
-  # the whole pod, and the CNI can be ready while the taint is still there.
   args: [run, --config, {{ .config }}, --listen, "off"]
 {{- with .nodeName }}{{ . | nindent 2 }}{{ end }}
-  # If the CNI replaces kube-proxy, the address of the kubernetes Service may not work before the CNI does. In that case,
-  # set KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT to an address of the API server that always works.
 {{- with .confinement }}{{ . | nindent 2 }}{{ end }}
   volumeMounts:
 {{- with .hostMounts }}{{ . | nindent 2 }}{{ end }}
@@ -756,8 +743,6 @@ spec:
 {{- with .selector }}{{ . | nindent 6 }}{{ end }}
   updateStrategy:
     rollingUpdate:
-      # While a pod is replaced, the taint of a new node stays only a few seconds longer. If a configuration is invalid,
-      # the roll-out stops at this number of nodes.
       maxUnavailable: 10%
   template:
     metadata:
@@ -776,20 +761,12 @@ spec:
         image: {{ .image }}
         args: [run, --config, {{ .config }}]
 {{- with .nodeName }}{{ . | nindent 8 }}{{ end }}
-        # If the CNI replaces kube-proxy, the address of the kubernetes Service may not work before the CNI does. In
-        # that case, set KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT to an address of the API server that always
-        # works.
 {{- with .confinement }}{{ . | nindent 8 }}{{ end }}
-        # No liveness probe: the agent exits by itself if its main loop ends. If another program of the host used its
-        # port, a liveness probe would restart the agent again and again.
         readinessProbe:
           httpGet:
-            # On the host's loopback: the agent does not listen on the node's addresses.
             host: 127.0.0.1
             port: 9468
             path: /readyz
-          # With the default of 10 s, a roll-out would wait for some seconds on each node: the first probe usually comes before
-          # the agent has seen its Node.
           periodSeconds: 2
         volumeMounts:
 {{- with .hostMounts }}{{ . | nindent 8 }}{{ end }}
@@ -798,23 +775,17 @@ spec:
 {{- with .volumes }}{{ . | nindent 6 }}{{ end }}
 {{- end }}
 {{- define "untaint.workload.exact-tolerations" -}}
-# The taints that new nodes usually have. Add the permanent taints of your node pools.
 tolerations:
 {{- with .ofRules }}{{ . | nindent 0 }}{{ end }}
-# Every new Node has this taint until it is ready.
 - key: node.kubernetes.io/not-ready
   operator: Exists
   effect: NoSchedule
-# A new Node has this taint until the cloud controller has initialized it.
 - key: node.cloudprovider.kubernetes.io/uninitialized
   operator: Exists
-# A new Node has this taint until Karpenter has registered it.
 - key: karpenter.sh/unregistered
   operator: Exists
 {{- end }}
 {{- define "untaint.workload.host-network" -}}
-# With a network of its own, the pod would start only after the CNI is ready. The cluster's resolver needs the CNI too,
-# so the pod uses the host's.
 hostNetwork: true
 dnsPolicy: Default
 {{- end }}
@@ -828,13 +799,10 @@ env:
 - name: NODE_NAME
   valueFrom:
     fieldRef:
-      # The default of the API server. Without it, `kubectl apply --server-side` would conflict with an earlier
-      # `kubectl apply`.
       apiVersion: v1
       fieldPath: spec.nodeName
 {{- end }}
 {{- define "untaint.workload.nodes" -}}
-# On GKE, every namespace except kube-system needs a ResourceQuota for this class.
 priorityClassName: system-node-critical
 nodeSelector:
   kubernetes.io/os: linux
@@ -842,8 +810,6 @@ nodeSelector:
 {{- with .affinity }}{{ . | nindent 0 }}{{ end }}
 {{- end }}
 {{- define "untaint.workload.root" -}}
-# Often, only root can read CNI configurations and use agents' sockets (mode 0600). Root without capabilities has the
-# permissions of the owner root, and no more.
 runAsUser: 0
 runAsGroup: 0
 {{- end }}

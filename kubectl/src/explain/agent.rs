@@ -45,7 +45,7 @@ pub(super) fn explain(
     }
 }
 
-/// Other nodes have an agent with this rule.
+/// No agent on the node has this rule: another node has one, or a DaemonSet.
 fn missing(cluster: &Cluster, node: &Value, rule: &Rule) -> Finding {
     let name = &node["metadata"]["name"];
     let name = name.as_str().unwrap_or_default();
@@ -59,7 +59,11 @@ fn missing(cluster: &Cluster, node: &Value, rule: &Rule) -> Finding {
         || cluster.daemon_sets.iter().any(|one| selects(&one))
     {
         (
-            "no pod of untaint with this rule runs on the node".to_owned(),
+            if cluster.hides_rules() {
+                "no pod of untaint with this rule can be seen on the node".to_owned()
+            } else {
+                "no pod of untaint with this rule runs on the node".to_owned()
+            },
             "see the Events of the DaemonSet of untaint, with kubectl describe: a quota, a policy or a taint can keep its pod away".to_owned(),
         )
     } else {
@@ -82,21 +86,25 @@ fn trouble_of_pod(agent: &Agent) -> Option<Finding> {
     let mut containers = lists
         .iter()
         .flat_map(|list| status[*list].as_array().into_iter().flatten());
+    // With the form post-start, untaint runs in a container of another name.
+    let has_container = |list: &str| {
+        let containers = agent.pod["spec"][list].as_array();
+        containers.is_some_and(|list| list.iter().any(|container| container["name"] == "untaint"))
+    };
+    if !has_container("containers") && !has_container("initContainers") {
+        return None;
+    }
     let container = containers.find(|container| container["name"] == "untaint");
     let state = container.map(|container| &container["state"]);
-    if state.is_some_and(|state| state.get("running").is_some()) {
+    let is_done = |state: &Value| state["terminated"]["exitCode"] == 0;
+    if state.is_some_and(|state| state.get("running").is_some() || is_done(state)) {
         return None;
     }
     let part = |kind: &str| state.and_then(|state| state[kind]["reason"].as_str());
     let reason = part("waiting").or(part("terminated"));
     let reason = reason.or(status["reason"].as_str());
-    let [_, of_scheduler, _] = condition(&agent.pod, "PodScheduled");
     let phase = status["phase"].as_str().unwrap_or("Unknown");
-    let reason = reason.unwrap_or(if of_scheduler.is_empty() {
-        phase
-    } else {
-        &of_scheduler
-    });
+    let reason = reason.unwrap_or(phase);
     let next = match reason {
         "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" => {
             "see whether the node can pull the image: its name, and the credentials for the registry".to_owned()
@@ -182,7 +190,7 @@ fn by_traces(cluster: &Cluster, node: &Value, agent: &Agent, rule: &Rule) -> Fin
     }
     let about = format!("(rule {})", rule.name);
     let events = cluster.events.iter().filter(|event| {
-        event["involvedObject"]["name"] == node["metadata"]["name"]
+        event["involvedObject"]["uid"] == node["metadata"]["uid"]
             && event["message"]
                 .as_str()
                 .is_some_and(|note| note.contains(&about))
@@ -209,7 +217,7 @@ fn by_traces(cluster: &Cluster, node: &Value, agent: &Agent, rule: &Rule) -> Fin
             in_kubectl(agent)
         )
     } else {
-        "see why these gates are not open".to_owned()
+        "see why the gates are not open, or why the removal is refused".to_owned()
     };
     Finding { why, reason, next }
 }
