@@ -182,7 +182,9 @@ async fn the_chart_makes_the_objects_of_untaint_manifests_from_every_configurati
                 }
                 (chart, manifests) => panic!("{place}: {chart:?}, {manifests:?}"),
             };
-            assert_eq!(helm.run(&arguments).await.unwrap(), chart, "{place}");
+            if nth == 0 {
+                assert_eq!(helm.run(&arguments).await.unwrap(), chart, "{place}");
+            }
             let mut chart = Objects(serde_yaml::from_multiple(&chart).unwrap());
             for object in &mut chart.0 {
                 // Only Helm needs to keep it.
