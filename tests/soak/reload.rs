@@ -196,6 +196,10 @@ impl Stress {
         let swaps = self.done.good;
         self.map.swap(&format!("{text}# {swaps}\n"));
         self.agent.wait_for_count(RELOADED, swaps).await.unwrap();
+        // The agent logs that before it cancels what no rule wants any more, and has this status after that.
+        let reloads = Some(swaps as u64);
+        let canceled = async { while self.configuration().await["reloads"].as_u64() != reloads {} };
+        timeout(DEADLINE, canceled).await.unwrap();
     }
 
     /// Counted from the acknowledgement of the swap.
