@@ -15,7 +15,7 @@ use crate::syntax::{Form, LABEL_VALUE, QUALIFIED_NAME};
 use crate::text::quoted;
 
 pub(crate) use owners::refuse as refuse_owned;
-pub use owners::{OWNERS, Owner};
+pub use owners::{OWNERS, Owner, owner_of};
 
 /// The effects that the API server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

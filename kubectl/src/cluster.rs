@@ -81,25 +81,17 @@ impl Cluster {
             configurations: BTreeMap::new(),
             unread: Vec::new(),
         };
-        let nodes = match wanted {
-            Wanted::All => reader.list("/api/v1/nodes", "").await?,
+        let of_untaint = format!("labelSelector={LABEL}");
+        let (mut nodes, mut pods) = (Vec::new(), Vec::new());
+        match wanted {
+            Wanted::All => {
+                nodes = reader.list("/api/v1/nodes", "").await?;
+                pods = reader.try_list("/api/v1/pods", &of_untaint).await;
+            }
             Wanted::Named(names) => {
-                let mut nodes = Vec::new();
                 for name in names {
                     check_name(name)?;
                     nodes.push(reader.get(&format!("/api/v1/nodes/{name}")).await?);
-                }
-                nodes
-            }
-        };
-        let mut pods = Vec::new();
-        match wanted {
-            Wanted::All => {
-                let query = format!("labelSelector={LABEL}");
-                pods = reader.try_list("/api/v1/pods", &query).await;
-            }
-            Wanted::Named(names) => {
-                for name in names {
                     let query = format!("fieldSelector=spec.nodeName%3D{name}");
                     pods.extend(reader.try_list("/api/v1/pods", &query).await);
                 }
@@ -114,7 +106,6 @@ impl Cluster {
                 reader.ask(agent).await;
             }
         }
-        let of_untaint = format!("labelSelector={LABEL}");
         let daemon_sets = reader
             .try_list("/apis/apps/v1/daemonsets", &of_untaint)
             .await;

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::Serialize;
 use serde_json::Value;
 use untaint::config::Rule;
-use untaint::taint::written;
+use untaint::taint::{owner_of, written};
 
 use crate::cluster::{Agent, Cluster};
 use crate::karpenter::{self, Factor};
@@ -194,8 +194,8 @@ fn of_others(cluster: &Cluster, taint: &Taint) -> TaintExplained {
             [remover.who, remover.when].join(if remover.when.is_empty() { "" } else { ", " }),
             remover.next.to_owned(),
         ),
-        (None, None) => match owners::owner(&taint.key) {
-            Some(owner) => (owner.to_owned(), "see that program".to_owned()),
+        (None, None) => match owner_of(&taint.key) {
+            Some(owner) => (owner.name.to_owned(), "see that program".to_owned()),
             None if cluster.hides_rules() => (
                 "unknown: the rules of untaint could not be read".to_owned(),
                 "see what could not be read, at the end".to_owned(),

@@ -1,7 +1,5 @@
 //! Who removes which taint. For the taints of untaint's rules, the configuration says that.
 
-use untaint::taint::OWNERS;
-
 /// What is known of a taint that untaint does not remove.
 pub(crate) struct Remover {
     /// A key, or a domain that ends in `/` and stands for all keys in it.
@@ -32,7 +30,7 @@ const LIFECYCLE: &str = "the node lifecycle controller";
 const PRESSURE: &str = "when the kubelet reports that the pressure is over";
 const SEE_CONDITIONS: &str = "see the conditions of the Node";
 const NODE_PLUGIN: &str = "the node plugin of the CSI driver";
-const WHILE_STARTING: &str = "after it has started";
+const AFTER_START: &str = "after it has started";
 const SEE_DRIVER: &str = "see the pod of the driver on the node, and the drivers in the CSINode";
 
 /// The more special key is first. Sources: k8s.io/api/core/v1/well_known_taints.go,
@@ -144,31 +142,31 @@ const REMOVERS: [Remover; 27] = [
     remover(
         "ebs.csi.aws.com/agent-not-ready",
         NODE_PLUGIN,
-        WHILE_STARTING,
+        AFTER_START,
         SEE_DRIVER,
     ),
     remover(
         "efs.csi.aws.com/agent-not-ready",
         NODE_PLUGIN,
-        WHILE_STARTING,
+        AFTER_START,
         SEE_DRIVER,
     ),
     remover(
         "fsx.csi.aws.com/agent-not-ready",
         NODE_PLUGIN,
-        WHILE_STARTING,
+        AFTER_START,
         SEE_DRIVER,
     ),
     remover(
         "s3.csi.aws.com/agent-not-ready",
         NODE_PLUGIN,
-        WHILE_STARTING,
+        AFTER_START,
         SEE_DRIVER,
     ),
     remover(
         "disk.csi.azure.com/agent-not-ready",
         NODE_PLUGIN,
-        WHILE_STARTING,
+        AFTER_START,
         SEE_DRIVER,
     ),
     remover(
@@ -210,15 +208,10 @@ pub(crate) fn of(key: &str) -> Option<&'static Remover> {
     })
 }
 
-/// The program that alone may remove the taint with this key, by the table of the agent.
-pub(crate) fn owner(key: &str) -> Option<&'static str> {
-    let owns = |owned: &&str| key == *owned || owned.ends_with('/') && key.starts_with(*owned);
-    let owner = OWNERS.iter().find(|owner| owner.keys.iter().any(owns));
-    owner.map(|owner| owner.name)
-}
-
 #[cfg(test)]
 mod tests {
+    use untaint::taint::owner_of;
+
     use super::*;
 
     #[test]
@@ -232,6 +225,7 @@ mod tests {
         assert_eq!(when("node.kubernetes.io/disk-pressure"), Some(pressure));
         assert_eq!(when("node.kubernetes.iox/not-ready"), None);
         assert_eq!(when("karpenter.sh/unregistered-x"), None);
+        let owner = |key: &str| owner_of(key).map(|owner| owner.name);
         assert_eq!(
             owner("medik8s.io/remediation"),
             Some("the operators of Medik8s")

@@ -110,14 +110,18 @@ pub const OWNERS: [Owner; 12] = [
     },
 ];
 
-/// `Err` says whose taint it is.
-pub(super) fn check(key: &str) -> Result<(), String> {
+/// The program that alone may remove the taint with this key, if it is known.
+pub fn owner_of(key: &str) -> Option<&'static Owner> {
     let owns = |owned: &&str| match owned.strip_suffix('/') {
         Some(domain) => key.split_once('/').is_some_and(|(of, _)| of == domain),
         None => key == *owned,
     };
-    let owner = OWNERS.iter().find(|owner| owner.keys.iter().any(owns));
-    owner.map_or(Ok(()), |owner| {
+    OWNERS.iter().find(|owner| owner.keys.iter().any(owns))
+}
+
+/// `Err` says whose taint it is.
+pub(super) fn check(key: &str) -> Result<(), String> {
+    owner_of(key).map_or(Ok(()), |owner| {
         Err(format!(
             "must not be {}: only {} may remove this taint",
             quoted(key),

@@ -113,9 +113,10 @@ fn trouble_of_pod(agent: &Agent) -> Option<Finding> {
         "CrashLoopBackOff" | "Error" => format!("read the log: kubectl logs --previous {}", in_kubectl(agent)),
         _ => format!("see the Events of the pod: kubectl describe pod {}", in_kubectl(agent)),
     };
+    let reason = format!("the container of untaint does not run: {reason}");
     Some(Finding {
-        why: vec![format!("the container of untaint does not run: {reason}")],
-        reason: format!("the container of untaint does not run: {reason}"),
+        why: vec![reason.clone()],
+        reason,
         next,
     })
 }
